@@ -1,0 +1,88 @@
+"""Every error OASR raises on purpose.
+
+A message says what happened, what exists and what to do next. Catch `OasrError` to handle all of them;
+anything else that escapes is a defect in OASR or in a plugin.
+"""
+
+
+class OasrError(Exception):
+    """Root of all errors raised on purpose."""
+
+
+class MissingDependencyError(OasrError):
+    """An optional package is absent; the message names the `pip install` that brings it."""
+
+
+class ComponentError(OasrError, ValueError):
+    """A component could not be found, chosen or loaded.
+
+    Also a `ValueError`, so that pydantic reports it beside the other faults of a configuration.
+    """
+
+
+class UnknownComponentError(ComponentError):
+    """No installed plugin provides a component of that kind and name."""
+
+
+class AmbiguousComponentError(ComponentError):
+    """Several distributions provide the name; the message lists the `name@distribution` forms."""
+
+
+class ComponentLoadError(ComponentError):
+    """The component is declared, but its module or class cannot be used."""
+
+
+class ConfigError(OasrError, ValueError):
+    """A configuration file, `--set` or keyword is wrong."""
+
+
+class AudioError(OasrError):
+    """An audio input cannot be used. `source` names the input as the user gave it."""
+
+    def __init__(self, source: str, problem: str):
+        super().__init__(f"{source}: {problem}")
+        self.source = source
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type, tuple[str, str]]:
+        return type(self), (self.source, self.problem)
+
+
+class EmptyAudioError(AudioError):
+    """The input has no bytes, or no samples could be decoded from it."""
+
+
+class NoAudioStreamError(AudioError):
+    """The container is readable but holds no audio stream."""
+
+
+class UnsupportedAudioError(AudioError):
+    """The bytes are not audio in a known container or codec."""
+
+
+class InvalidSamplesError(AudioError):
+    """The samples are NaN or infinite, of a wrong type, or of an ambiguous shape."""
+
+
+class AudioLimitError(AudioError):
+    """Decoding passed the configured limit of seconds or bytes."""
+
+
+class CheckpointError(OasrError):
+    """A checkpoint is missing, damaged, incomplete or of a variant that is not supported."""
+
+
+class RequestError(OasrError, ValueError):
+    """A request asks for something this model or decoder cannot do, or is malformed."""
+
+
+class RequestAborted(OasrError):
+    """The request was aborted before it finished."""
+
+
+class DeviceError(OasrError):
+    """The requested device or number format cannot run the model."""
+
+
+class NonFiniteError(OasrError):
+    """The model computed NaN or infinity, also in float32."""

@@ -1,0 +1,1 @@
+"""The seams: one small abstract class per kind of component."""
