@@ -1,0 +1,59 @@
+"""Heads: how decoders see a model. Architectures offer heads and never know decoders; a decoder names the head it needs."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from oasr.interfaces.architecture import CacheLayout, EncoderOutput
+from oasr.interfaces.cache import CacheView
+from oasr.interfaces.logits_rule import LogitsRule
+from oasr.interfaces.tokenizer import Tokenizer
+from oasr.types import DecodingOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a row starts from and when it ends."""
+
+    tokens: tuple[int, ...]
+    end_token: int
+    max_new_tokens: int
+    rules: tuple[LogitsRule, ...] = ()
+    """In order. Rows whose rules are the same objects are treated together, so heads reuse them."""
+    notes: tuple[str, ...] = ()
+
+
+class AutoregressiveHead(ABC):
+    """A decoder network that reads its own tokens. One call serves many rows."""
+
+    cache_layout: CacheLayout
+    language_prompt: tuple[int, ...] = ()
+    """Tokens after which the model names the language; empty when it cannot."""
+    language_tokens: Mapping[str, int] = {}
+    """Id of each language code, for detection."""
+
+    @abstractmethod
+    def check(self, options: DecodingOptions) -> None:
+        """Raise `RequestError` for an option this model cannot honour, before any work is done for the request."""
+
+    @abstractmethod
+    def prompt(self, options: DecodingOptions, language: str | None, tokenizer: Tokenizer) -> Prompt:
+        """Prompt for a checked request, in the language asked for or detected."""
+
+    @abstractmethod
+    def prefill(
+        self, tokens: torch.Tensor, lengths: torch.Tensor, encoded: EncoderOutput, cache: CacheView
+    ) -> torch.Tensor:
+        """Read prompts (rows, time) int64, right-padded, lengths (rows,); return logits after each row's last token.
+
+        Logits are (rows, vocabulary) float32. The rows of the cache are empty before.
+        """
+
+    @abstractmethod
+    def step(self, tokens: torch.Tensor, cache: CacheView) -> torch.Tensor:
+        """Read one more token of each row, (rows,) int64; return next logits (rows, vocabulary) float32.
+
+        A pure function of static shape that never waits for the device, so that it can be captured in a CUDA graph.
+        """
