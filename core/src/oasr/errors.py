@@ -76,7 +76,7 @@ class RequestError(OasrError, ValueError):
     """A request asks for something this model or decoder cannot do, or is malformed."""
 
 
-class RequestAborted(OasrError):
+class RequestAbortedError(OasrError):
     """The request was aborted before it finished."""
 
 

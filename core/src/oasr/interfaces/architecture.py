@@ -66,7 +66,7 @@ class WeightRules:
 
     renames: tuple[Rename, ...]
     zeros: tuple[Rename, ...] = ()
-    """Targets (and parts of them) this naming leaves out because they are zero; `pattern` is matched against own names."""
+    """Own names (and parts of them) this naming leaves out because they are zero; `target` is None."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Heads: how decoders see a model. Architectures offer heads and never know decoders; a decoder names the head it needs."""
+"""Heads: how decoders see a model. Architectures offer heads, decoders name the one they need; neither knows the other."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
