@@ -1,0 +1,1 @@
+"""The components that core itself ships."""

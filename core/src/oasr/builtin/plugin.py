@@ -1,0 +1,38 @@
+"""What core offers, through the same door as every other distribution."""
+
+from oasr.plugin import ComponentSpec, Kind, hookimpl
+
+OASR_API = 1
+
+
+@hookimpl
+def oasr_components() -> list[ComponentSpec]:
+    """The built-in components."""
+    return [
+        ComponentSpec(
+            kind=Kind.FRONTEND,
+            name="log-mel",
+            summary="Log-mel spectrogram",
+            target="oasr.features.log_mel:LogMel",
+            config="oasr.features.config:LogMelConfig",
+        ),
+        ComponentSpec(
+            kind=Kind.TOKENIZER,
+            name="huggingface",
+            summary="A tokenizer.json of the tokenizers library",
+            target="oasr.tokenizers.huggingface:HuggingFaceTokenizer",
+        ),
+        ComponentSpec(
+            kind=Kind.FORMAT,
+            name="oasr",
+            summary="OASR's own layout: safetensors and oasr.json",
+            target="oasr.checkpoint.native:NativeFormat",
+        ),
+        ComponentSpec(
+            kind=Kind.BATCHING,
+            name="bucketed",
+            summary="Batches of similar length under a frame budget",
+            target="oasr.scheduler.bucketed:BucketedPolicy",
+            config="oasr.scheduler.config:BucketedConfig",
+        ),
+    ]
