@@ -37,17 +37,27 @@ class HookCalls:
 
     def call(self, hook: str, **arguments: Any) -> list[HookResult]:
         """Call every implementation of `hook`, in the order of distribution names. Raises nothing of theirs."""
+        return [self._call_one(hook, each, arguments, None) for each in self._audible(hook)]
+
+    def collect(self, hook: str, item: type) -> list[HookResult]:
+        """Call a hook that returns a list of `item`; a value of any other form counts as an error of that plugin."""
+        return [self._call_one(hook, each, {}, item) for each in self._audible(hook)]
+
+    def _audible(self, hook: str) -> list[pluggy.HookImpl]:
         implementations = getattr(self._manager.hook, hook).get_hookimpls()
         return [
-            self._call_one(hook, implementation, arguments)
-            for implementation in sorted(implementations, key=lambda each: each.plugin_name)
-            if self._failures[hook, implementation.plugin_name] < _MUTE_AFTER
+            each
+            for each in sorted(implementations, key=lambda each: each.plugin_name)
+            if self._failures[hook, each.plugin_name] < _MUTE_AFTER
         ]
 
-    def _call_one(self, hook: str, implementation: Any, arguments: dict[str, Any]) -> HookResult:
-        plugin = implementation.plugin_name
+    def _call_one(self, hook: str, each: pluggy.HookImpl, arguments: dict[str, Any], item: type | None) -> HookResult:
+        plugin = each.plugin_name
         try:
-            return HookResult(plugin, implementation.function(*(arguments[name] for name in implementation.argnames)))
+            value: Any = each.function(*(arguments[name] for name in each.argnames))
+            if item and not (isinstance(value, list | tuple) and all(isinstance(member, item) for member in value)):
+                raise TypeError(f"returned {value!r}, not a list of {item.__name__}")
+            return HookResult(plugin, value)
         except (Exception, SystemExit) as error:
             self._failures[hook, plugin] += 1
             if self._failures[hook, plugin] == 1:

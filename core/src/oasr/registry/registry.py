@@ -66,11 +66,15 @@ class Registry:
 
     def names(self, kind: Kind) -> list[str]:
         """What may be written for this kind today: bare names, and `name@distribution` where a name is disputed."""
-        return sorted(
-            spec.name if self._claim_is_bare(spec, record) else f"{spec.name}@{record.distribution}"
-            for spec, record in self.specs(kind)
-            if not missing_modules(spec)
-        )
+        usable = (self.usable_name(spec, record) for spec, record in self.specs(kind))
+        return sorted(name for name in usable if name)
+
+    def usable_name(self, spec: ComponentSpec, record: PluginRecord) -> str | None:
+        """What to write for this component; None when a module that it requires is not installed."""
+        if missing_modules(spec):
+            return None
+        is_undisputed = claims.winners(self._claims[spec.kind, spec.name]) == [(spec, record)]
+        return spec.name if is_undisputed else f"{spec.name}@{record.distribution}"
 
     def specs(self, kind: Kind) -> list[tuple[ComponentSpec, PluginRecord]]:
         """Every declared component of a kind with its plugin, usable or not, by name and distribution."""
@@ -146,9 +150,6 @@ class Registry:
                 f"Try: pip install {' '.join(missing)}"
             )
         return spec, record
-
-    def _claim_is_bare(self, spec: ComponentSpec, record: PluginRecord) -> bool:
-        return claims.winners(self._claims[spec.kind, spec.name]) == [(spec, record)]
 
 
 def default_registry() -> Registry:
