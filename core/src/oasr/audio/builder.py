@@ -1,0 +1,69 @@
+"""Collects one input's decoded blocks into an `Audio`: limits, resampling, notes."""
+
+import numpy as np
+import torch
+
+from oasr.audio.pcm import Float32Array
+from oasr.audio.resample import Resampler
+from oasr.audio.waveform import Audio, AudioLimits
+from oasr.errors import AudioLimitError, EmptyAudioError, InvalidSamplesError
+
+
+class AudioBuilder:
+    """Every decoder feeds one of these with mono blocks; only audio at the target rate is held."""
+
+    def __init__(self, source: str, target_rate: int, limits: AudioLimits):
+        self.source = source
+        self._target_rate = target_rate
+        self._max_seconds = limits.max_seconds
+        self._seconds = 0.0
+        self._rate = target_rate
+        self._resampler = Resampler(target_rate, target_rate)
+        self._blocks: list[torch.Tensor] = []
+        self._notes: list[str] = []
+        self._truncated = False
+
+    @property
+    def seconds(self) -> float:
+        """Decoded so far."""
+        return self._seconds
+
+    def add(self, mono: Float32Array, rate: int) -> None:
+        """Append (time,) samples at `rate` Hz. The rate may differ from the last block's.
+
+        Raises `InvalidSamplesError` on NaN or infinity, `AudioLimitError` past the limit. Keeps `mono`: pass a
+        block that nobody else writes to.
+        """
+        if not mono.size:
+            return
+        if not np.isfinite(mono).all():
+            first = int(np.argmin(np.isfinite(mono)))
+            at = self._seconds + first / rate
+            raise InvalidSamplesError(self.source, f"sample at {at:.3f} s is {mono[first]}; all must be finite")
+        self._seconds += mono.size / rate
+        if self._seconds > self._max_seconds:
+            raise AudioLimitError(
+                self.source,
+                f"holds at least {self._seconds:.1f} s of audio; the limit is {self._max_seconds:g} s (max_seconds)",
+            )
+        if rate != self._rate:
+            self._blocks += self._resampler.finish()
+            self._rate, self._resampler = rate, Resampler(rate, self._target_rate)
+        self._blocks += self._resampler.push(torch.from_numpy(mono))
+
+    def note(self, text: str) -> None:
+        """Tell the user something odd about the input."""
+        self._notes.append(text)
+
+    def cut(self, text: str) -> None:
+        """Tell the user that some of the input is missing."""
+        self._truncated = True
+        self.note(text)
+
+    def build(self) -> Audio:
+        """The whole input; `EmptyAudioError` when no sample came."""
+        self._blocks += self._resampler.finish()
+        if not self._blocks:
+            raise EmptyAudioError(self.source, "holds no samples")
+        samples = torch.cat(self._blocks)
+        return Audio(samples, self._target_rate, self.source, self._truncated, tuple(self._notes))

@@ -1,0 +1,125 @@
+"""Paths, bytes and file objects as one thing: a named, bounded, seekable run of bytes."""
+
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from oasr.audio.waveform import AudioLimits
+from oasr.errors import AudioError, AudioLimitError
+
+_CHUNK = 1 << 20
+
+
+class ByteStream:
+    """Reads `file` from its position on as if the file began there. Errors are `AudioError`s that name the input.
+
+    Also what libav reads through, which trusts `read` to return bytes and never more than asked for.
+    """
+
+    def __init__(self, name: str, file: BinaryIO, limits: AudioLimits):
+        self.name = name
+        self._file = file
+        with _reporting(name):
+            self._start = file.tell()
+            self.size = max(0, file.seek(0, os.SEEK_END) - self._start)
+            file.seek(self._start)
+        if self.size > limits.max_bytes:
+            raise AudioLimitError(name, f"has {self.size} bytes; the limit is {limits.max_bytes} (max_bytes)")
+
+    def read(self, count: int) -> bytes:
+        """Up to `count` bytes; fewer only at the end."""
+        with _reporting(self.name):
+            return b"".join(_pieces(self.name, self._file, count))
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """As of a file; offsets count from where the stream began."""
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self.tell(), os.SEEK_END: self.size}[whence]
+        position = max(0, start + offset)
+        with _reporting(self.name):
+            self._file.seek(self._start + position)
+        return position
+
+    def tell(self) -> int:
+        with _reporting(self.name):
+            return self._file.tell() - self._start
+
+
+@contextmanager
+def open_stream(
+    source: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, limits: AudioLimits
+) -> Iterator[ByteStream]:
+    """`source` as a stream. A file opened here is closed here; the caller's object stays open."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        yield ByteStream("<bytes>", io.BytesIO(source), limits)
+    elif isinstance(source, (str, os.PathLike)):
+        name = os.fspath(source)
+        with _open_path(name) as file:
+            yield _stream(name, file, limits)
+    else:
+        name = getattr(source, "name", None)
+        yield _stream(name if isinstance(name, str) else "<stream>", source, limits)
+
+
+def _open_path(name: str) -> BinaryIO:
+    with _reporting(name):
+        return Path(name).open("rb")
+
+
+def _stream(name: str, file: BinaryIO, limits: AudioLimits) -> ByteStream:
+    if not _seekable(name, file):
+        file = _buffered(name, file, limits.max_bytes)
+    return ByteStream(name, file, limits)
+
+
+def _seekable(name: str, file: BinaryIO) -> bool:
+    with _reporting(name):
+        return hasattr(file, "seekable") and file.seekable()
+
+
+def _buffered(name: str, file: BinaryIO, max_bytes: int) -> BinaryIO:
+    """The rest of `file` in memory; stops one byte past the limit."""
+    held = io.BytesIO()
+    with _reporting(name):
+        for piece in _pieces(name, file, max_bytes + 1):
+            held.write(piece)
+    if held.tell() > max_bytes:
+        raise AudioLimitError(name, f"has more than {max_bytes} bytes, the limit (max_bytes)")
+    held.seek(0)
+    return held
+
+
+def _pieces(name: str, file: BinaryIO, count: int) -> Iterator[bytes]:
+    """`count` bytes of `file`, or all that is left."""
+    while count > 0:
+        piece: object = file.read(min(count, _CHUNK))
+        if isinstance(piece, str):
+            raise AudioError(name, "is opened in text mode; open it in binary mode ('rb')")
+        if piece is None:
+            raise AudioError(name, "is a non-blocking stream without data; pass one that blocks")
+        if not isinstance(piece, (bytes, bytearray, memoryview)):
+            raise AudioError(name, f"its read() returned {type(piece).__name__}, not bytes")
+        piece = bytes(piece)
+        if len(piece) > count:
+            raise AudioError(name, f"its read({count}) returned {len(piece)} bytes")
+        if not piece:
+            return
+        count -= len(piece)
+        yield piece
+
+
+@contextmanager
+def _reporting(name: str) -> Iterator[None]:
+    """Turns what the system says into an `AudioError` that names the input."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise AudioError(name, "there is no such file") from error
+    except IsADirectoryError as error:
+        raise AudioError(name, "is a directory, not an audio file") from error
+    except PermissionError as error:
+        raise AudioError(name, "may not be read: permission denied") from error
+    except (OSError, ValueError) as error:  # ValueError: a closed file, a path with a null byte
+        raise AudioError(name, f"cannot be read: {error}") from error

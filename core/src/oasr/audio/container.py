@@ -1,0 +1,169 @@
+"""Every container and codec but plain WAV, decoded by libav through PyAV.
+
+Decoding is packet by packet, so that one bad packet costs itself and not the file. libav's log is off by default in
+PyAV and stays as the application set it: its level is one per process, and other threads may be using it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import av
+import av.error
+import numpy as np
+
+from oasr.audio.builder import AudioBuilder
+from oasr.audio.bytestream import ByteStream
+from oasr.audio.mpeg import TAGS, is_mpeg_audio, states_length
+from oasr.audio.pcm import Float32Array, downmix, scaled
+from oasr.audio.waveform import MAX_SAMPLE_RATE
+from oasr.errors import AudioError, EmptyAudioError, NoAudioStreamError, UnsupportedAudioError
+
+# Demuxers that need no file but the one given. Playlists (hls, concat, dash) would open what they name: other files
+# and addresses. Those that recognise text or headerless samples by guesswork are absent too.
+_FORMATS = (
+    "aac,ac3,aiff,amr,ape,asf,au,avi,caf,dsf,eac3,flac,flv,matroska,webm,mov,mp4,m4a,3gp,mp3,mpc,mpc8,mpeg,mpegts,"
+    "mxf,ogg,oma,rm,tak,tta,voc,w64,wav,wv"
+)
+_OPTIONS = {"format_whitelist": _FORMATS, "protocol_whitelist": "none"}
+# Formats whose header states the duration. Others let libav estimate it from a bit rate.
+_STATES_DURATION = {"aiff", "asf", "caf", "flac", "matroska", "mov", "ogg", "w64", "wav"}
+_SHORTFALL_SECONDS = 0.5
+_SHORTFALL_RATIO = 0.02
+_MAX_FAILURES = 10_000
+_MAX_TRACKS = 16
+
+# PyAV declares its classes too loosely to help.
+_Container = Any
+_Track = Any
+_Packet = Any
+_Frame = Any
+
+
+def read_container(stream: ByteStream, builder: AudioBuilder) -> int:
+    """Feed the first audio stream that decodes to `builder`; return its rate, Hz.
+
+    Raises `UnsupportedAudioError` when the bytes are no known container or no stream's codec is known,
+    `NoAudioStreamError` when there is none, `EmptyAudioError` when none gives a sample.
+    """
+    tried = False
+    for attempt in range(_MAX_TRACKS):
+        with _open(stream) as container:
+            tracks = container.streams.audio
+            if not tracks:
+                raise NoAudioStreamError(stream.name, f"no audio stream in this {container.format.name} file")
+            if attempt == len(tracks):
+                break
+            track = tracks[attempt]
+            if track.codec_context is None:
+                continue
+            tried = True
+            rate, failed = _decode(container, track, builder)
+            if rate:
+                _report_damage(stream, container, track, failed, builder)
+                return rate
+    if not tried:
+        raise UnsupportedAudioError(stream.name, "its audio codec is unknown to the decoder library")
+    raise EmptyAudioError(stream.name, "no samples could be decoded from its audio")
+
+
+def _open(stream: ByteStream) -> _Container:
+    stream.seek(0)
+    try:
+        container = av.open(stream, options=_OPTIONS, metadata_errors="replace")
+    except (av.error.FFmpegError, ValueError) as error:
+        raise _refusal(stream) from error
+    if container.format.name in ("mp3", "aac") and not is_mpeg_audio(stream):
+        container.close()
+        raise _refusal(stream)
+    return container
+
+
+def _refusal(stream: ByteStream) -> AudioError:
+    stream.seek(0)
+    head = stream.read(12)
+    if head[4:8] == b"ftyp":
+        return AudioError(
+            stream.name, "is an MP4 file without a usable index ('moov'): the recording was cut off before its end"
+        )
+    return UnsupportedAudioError(
+        stream.name,
+        f"is not audio in a known format (it starts with {head!r}); headerless samples need encoding= and sample_rate=",
+    )
+
+
+def _decode(container: _Container, track: _Track, builder: AudioBuilder) -> tuple[int, int]:
+    """Feed what decodes; return the rate of the first block (0: none came) and how many packets failed."""
+    rate = failed = failed_in_a_row = 0
+    for packet in _packets(container, track):
+        blocks = _blocks(packet)
+        if blocks is None:
+            failed += 1
+            failed_in_a_row += 1
+            if failed_in_a_row == _MAX_FAILURES:
+                break
+            continue
+        failed_in_a_row = 0
+        for mono, hertz in blocks:
+            rate = rate or hertz
+            builder.add(mono, hertz)
+    return rate, failed
+
+
+def _packets(container: _Container, track: _Track) -> Iterator[_Packet | None]:
+    """The track's packets, None for each failure to read one, and the empty packet that drains the decoder."""
+    failures = 0
+    while failures < _MAX_FAILURES:
+        try:
+            yield from container.demux(track)
+            return
+        except av.error.FFmpegError:
+            failures += 1
+            yield None
+        except IndexError:  # PyAV, on a packet of a track that appeared after the header: damage or a broadcast
+            continue
+
+
+def _blocks(packet: _Packet | None) -> list[tuple[Float32Array, int]] | None:
+    """The packet's mono blocks and their rates, None when it is damaged."""
+    if packet is None:
+        return None
+    try:
+        frames = packet.decode()
+        blocks = [(_mono(frame), int(frame.sample_rate)) for frame in frames]
+    except av.error.EOFError:
+        return []
+    except (av.error.FFmpegError, ValueError, NotImplementedError):
+        return [] if bytes(packet)[:3] in TAGS else None
+    # Damaged packets can decode to anything, and one NaN would cost the whole file.
+    sound = [(mono, rate) for mono, rate in blocks if 1 <= rate <= MAX_SAMPLE_RATE and np.isfinite(mono).all()]
+    return sound if len(sound) == len(blocks) else None
+
+
+def _mono(frame: _Frame) -> Float32Array:
+    samples = frame.to_ndarray()  # (channel, time) when planar, else (1, time * channel)
+    channels = frame.layout.nb_channels
+    return downmix(scaled(samples.T if frame.format.is_planar else samples.reshape(-1, channels)))
+
+
+def _report_damage(
+    stream: ByteStream, container: _Container, track: _Track, failed: int, builder: AudioBuilder
+) -> None:
+    """One note, whatever the number of faults."""
+    stated = _stated_seconds(stream, container, track)
+    short = stated - builder.seconds > max(_SHORTFALL_SECONDS, _SHORTFALL_RATIO * stated)
+    if failed:
+        builder.cut(f"damaged packets were left out: {failed}; {builder.seconds:.2f} s decoded")
+    elif short:
+        builder.cut(f"the file states {stated:.2f} s of audio, only {builder.seconds:.2f} s could be decoded")
+
+
+def _stated_seconds(stream: ByteStream, container: _Container, track: _Track) -> float:
+    """What the header says of this track's length, 0 when it says nothing."""
+    names = container.format.name.split(",")
+    if not (_STATES_DURATION.intersection(names) or ("mp3" in names and states_length(stream))):
+        return 0.0
+    if track.duration and track.time_base:
+        return float(track.duration * track.time_base)
+    if container.duration and len(container.streams) == 1:  # else another track may be the long one
+        return float(container.duration) / 1e6  # libav counts in microseconds
+    return 0.0
