@@ -12,9 +12,7 @@
 configuration, null when a required module is absent. Everything else is text, a number or a list of text.
 """
 
-import contextlib
 import json
-import sys
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -45,7 +43,7 @@ def plugins(
     """List the installed plugins and what is wrong with them. `oasr plugins show NAME` tells all about one."""
     if ctx.invoked_subcommand:
         return
-    registry = _discover()
+    registry = Registry.discover()  # not default_registry, which warns of what is listed here anyway
     rows = [
         (record, [spec for spec in record.specs if kind in (None, spec.kind)])
         for record in registry.records
@@ -65,7 +63,7 @@ def plugins(
 @app.command()
 def show(name: Annotated[str, typer.Argument(help="A plugin, its distribution, or one of its components.")]) -> None:
     """Tell all about one plugin, with the traceback when it is broken."""
-    registry = _discover()
+    registry = Registry.discover()
     found = [record for record in registry.records if record.answers_to(name)] or [
         record for record in registry.records if any(_is_called(spec, record, name) for spec in record.specs)
     ]
@@ -77,12 +75,6 @@ def show(name: Annotated[str, typer.Argument(help="A plugin, its distribution, o
             f"{did_you_mean(name, known | components)}"
         )
     typer.echo("\n\n".join(_description(registry, record) for record in found))
-
-
-def _discover() -> Registry:
-    # Not default_registry, which warns of what is listed here anyway. A plugin that prints must not spoil the JSON.
-    with contextlib.redirect_stdout(sys.stderr):
-        return Registry.discover()
 
 
 def _is_called(spec: ComponentSpec, record: PluginRecord, name: str) -> bool:

@@ -1,5 +1,7 @@
 """Imports plugins, each by itself: whatever one does, the others load and it becomes a record with a reason."""
 
+import contextlib
+import sys
 import traceback
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -51,7 +53,9 @@ def _load(source: Source, manager: pluggy.PluginManager) -> PluginRecord:
     try:
         if source.problem:
             raise ValueError(source.problem)
-        module = source.imported or import_module(source.module)
+        # Standard output belongs to the program, which may be writing transcripts or JSON to it.
+        with contextlib.redirect_stdout(sys.stderr):
+            module = source.imported or import_module(source.module)
         seconds = perf_counter() - started
         _check_api(source, module)
         _check_hooks(module)

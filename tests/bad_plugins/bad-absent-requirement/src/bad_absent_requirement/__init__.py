@@ -1,0 +1,1 @@
+"""Requires a module that is not installed."""

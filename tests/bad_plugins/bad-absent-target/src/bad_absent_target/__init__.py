@@ -1,0 +1,1 @@
+"""A component whose class does not exist."""

@@ -1,0 +1,1 @@
+"""Claims the name of a component of core."""

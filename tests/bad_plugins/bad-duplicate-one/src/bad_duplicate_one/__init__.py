@@ -1,0 +1,1 @@
+"""Claims a component name that another distribution claims too."""

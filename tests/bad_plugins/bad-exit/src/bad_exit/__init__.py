@@ -1,0 +1,1 @@
+"""A plugin module that exits."""

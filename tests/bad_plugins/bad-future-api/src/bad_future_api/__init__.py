@@ -1,0 +1,1 @@
+"""A plugin written for a later plugin API."""

@@ -1,0 +1,1 @@
+"""A hook with an argument that does not exist."""

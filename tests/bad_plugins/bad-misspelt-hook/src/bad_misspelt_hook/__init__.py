@@ -1,0 +1,1 @@
+"""A misspelt hook."""

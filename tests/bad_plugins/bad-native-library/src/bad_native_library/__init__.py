@@ -1,0 +1,1 @@
+"""A plugin module whose native library does not load."""

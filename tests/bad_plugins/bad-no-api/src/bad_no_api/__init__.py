@@ -1,0 +1,1 @@
+"""A plugin that does not say which plugin API it speaks."""

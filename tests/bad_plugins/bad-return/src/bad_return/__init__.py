@@ -1,0 +1,1 @@
+"""A hook that does not return a list."""

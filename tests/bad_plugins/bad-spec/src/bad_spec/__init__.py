@@ -1,0 +1,1 @@
+"""A malformed component declaration."""

@@ -1,0 +1,3 @@
+"""Raises on import."""
+
+raise RuntimeError("this policy was sabotaged")

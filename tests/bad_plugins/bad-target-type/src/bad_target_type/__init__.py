@@ -1,0 +1,1 @@
+"""A component that is not what its kind says."""

@@ -1,0 +1,1 @@
+"""A sound plugin among sabotaged ones."""
