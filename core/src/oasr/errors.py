@@ -4,6 +4,14 @@ A message says what happened, what exists and what to do next. Catch `OasrError`
 anything else that escapes is a defect in OASR or in a plugin.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from oasr.types import Outcome
+
 
 class OasrError(Exception):
     """Root of all errors raised on purpose."""
@@ -86,3 +94,13 @@ class DeviceError(OasrError):
 
 class NonFiniteError(OasrError):
     """The model computed NaN or infinity, also in float32."""
+
+
+class BatchError(OasrError):
+    """Some of many inputs failed. `outcomes` holds all of them, in the order given, the finished ones included."""
+
+    def __init__(self, outcomes: Sequence[Outcome]):
+        failed = [outcome for outcome in outcomes if outcome.error is not None]
+        shown = "; ".join(str(outcome.error) for outcome in failed[:5])
+        super().__init__(f"{len(failed)} of {len(outcomes)} inputs failed (the rest is in .outcomes): {shown}")
+        self.outcomes = tuple(outcomes)

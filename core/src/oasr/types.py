@@ -44,12 +44,33 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one of many inputs ended: exactly one of `transcript` and `error` is set."""
+    """How one input ended: exactly one of `transcript` and `error` is set."""
 
-    index: int
     source: str
+    """The input by name: a path, or what stands for it, such as `<array>`."""
     transcript: Transcript | None
     error: OasrError | None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What an engine runs."""
+
+    model: str
+    """Path of the checkpoint."""
+    architecture: str
+    device: str
+    dtype: str
+    rows: int
+    """Most windows decoded at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepStats:
+    """How busy an engine is after a step, in windows of audio."""
+
+    waiting: int
+    running: int
 
 
 @dataclass(frozen=True, slots=True)

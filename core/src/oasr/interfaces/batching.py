@@ -32,8 +32,8 @@ class Budget:
 class BatchingPolicy(ABC):
     """Chooses what to encode next; the scheduler checks that the choice keeps to the budget."""
 
-    max_rows: int
-    """Most rows ever decoded at once; the engine sizes its caches by it."""
+    max_rows: int | None
+    """Most rows decoded at once, by which the engine sizes its caches; None leaves it to the engine."""
 
     @abstractmethod
     def __init__(self, config: ComponentConfig):

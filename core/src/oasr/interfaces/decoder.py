@@ -42,6 +42,6 @@ class LabelSynchronousDecoder(Decoder):
     ) -> torch.Tensor:
         """Next token of each row, int64 (rows,), without waiting for the device.
 
-        logits (rows, vocabulary) float32 with the rules applied; generated (rows, any) int64, the tokens chosen so
-        far; counts (rows,) int64, how many of them are valid; states as `start` made them, one a row.
+        logits (rows, vocabulary) float32 with the rules applied, not to be changed; generated (rows, any) int64, the
+        tokens chosen so far; counts (rows,) int64, how many of them are valid; states as `start` made them, one a row.
         """

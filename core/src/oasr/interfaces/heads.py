@@ -1,4 +1,4 @@
-"""Heads: how decoders see a model. Architectures offer heads, decoders name the one they need; neither knows the other."""
+"""Heads: how decoders see a model. Architectures offer heads; a decoder names the one it needs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -29,6 +29,8 @@ class AutoregressiveHead(ABC):
     """A decoder network that reads its own tokens. One call serves many rows."""
 
     cache_layout: CacheLayout
+    vocabulary_size: int
+    """Number of logits."""
     language_prompt: tuple[int, ...] = ()
     """Tokens after which the model names the language; empty when it cannot."""
     language_tokens: Mapping[str, int] = {}

@@ -21,7 +21,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def __init__(self, files: Mapping[str, Path]):
-        """Take side files by role, as `Checkpoint.files` has them. Raises `CheckpointError` for an absent or damaged one."""
+        """Take side files by role, as in `Checkpoint.files`. Raises `CheckpointError` for an absent or damaged one."""
 
     @property
     @abstractmethod

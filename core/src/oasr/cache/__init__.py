@@ -1,0 +1,1 @@
+"""Where decoding keeps what it has read: blocks that grow, and slots of fixed size."""

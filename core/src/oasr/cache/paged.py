@@ -1,0 +1,60 @@
+"""Keys and values of autoregressive decoding, in blocks (the paged attention of Kwon et al., 2023)."""
+
+from dataclasses import dataclass
+
+import torch
+
+from oasr.interfaces.architecture import PagedLayout
+
+BLOCK_TOKENS = 32
+
+
+@dataclass(slots=True)
+class Lease:
+    """Blocks that belong to one row until they are released."""
+
+    blocks: tuple[int, ...]
+
+
+class PagedCache:
+    """A pool of blocks of `BLOCK_TOKENS` tokens for all layers.
+
+    Block 0 belongs to nobody: what must be written somewhere but is never read, such as padding, goes there.
+    """
+
+    def __init__(self, layout: PagedLayout, rows: int, device: torch.device, dtype: torch.dtype):
+        """Room for `rows` rows of `layout.max_tokens` tokens."""
+        self.blocks_per_row = blocks_for(layout.max_tokens)
+        blocks = 1 + rows * self.blocks_per_row
+        shape = (layout.layers, blocks, BLOCK_TOKENS, layout.heads, layout.head_size)
+        # Zeros, not empty: a masked place has weight zero, and zero times an uninitialised NaN is NaN.
+        self.keys = torch.zeros(shape, device=device, dtype=dtype)
+        self.values = torch.zeros(shape, device=device, dtype=dtype)
+        self._free = list(range(blocks - 1, 0, -1))
+
+    @property
+    def free_blocks(self) -> int:
+        return len(self._free)
+
+    def reserve(self, tokens: int) -> Lease | None:
+        """Blocks for so many tokens, or None when there is no room now."""
+        count = blocks_for(tokens)
+        if count > len(self._free):
+            return None
+        return Lease(tuple(self._free.pop() for _ in range(count)))
+
+    def release(self, lease: Lease) -> None:
+        """Give the blocks back; releasing twice does nothing."""
+        self._free.extend(reversed(lease.blocks))
+        lease.blocks = ()
+
+    def scrub(self, lease: Lease) -> None:
+        """Zero a lease that may hold NaN, and block 0: the next owner reads free places with weight zero."""
+        index = torch.tensor((0, *lease.blocks), device=self.keys.device)
+        self.keys[:, index] = 0
+        self.values[:, index] = 0
+
+
+def blocks_for(tokens: int) -> int:
+    """Blocks that hold so many tokens."""
+    return -(-tokens // BLOCK_TOKENS)

@@ -1,0 +1,41 @@
+"""State of fixed size: one slot a row, allocated once."""
+
+import heapq
+from collections.abc import Mapping
+
+import torch
+
+
+class SlotCache:
+    """Named tensors whose first axis is the slot. The lowest free slot is handed out first, so rows stay dense."""
+
+    def __init__(self, layout: Mapping[str, tuple[int, ...]], slots: int, device: torch.device, dtype: torch.dtype):
+        self.tensors = {
+            name: torch.zeros((slots, *shape), device=device, dtype=dtype) for name, shape in layout.items()
+        }
+        self.slots = slots
+        self._free = list(range(slots))
+        self._taken: set[int] = set()
+
+    @property
+    def free(self) -> int:
+        return len(self._free)
+
+    def acquire(self) -> int | None:
+        """A slot, or None when there is none."""
+        if not self._free:
+            return None
+        slot = heapq.heappop(self._free)
+        self._taken.add(slot)
+        return slot
+
+    def release(self, slot: int) -> None:
+        """Give a slot back; releasing twice does nothing."""
+        if slot in self._taken:
+            self._taken.remove(slot)
+            heapq.heappush(self._free, slot)
+
+    def move(self, source: int, target: int) -> None:
+        """Copy a taken slot's state into another taken slot."""
+        for tensor in self.tensors.values():
+            tensor[target].copy_(tensor[source])

@@ -1,0 +1,95 @@
+"""From a configuration to a loaded model."""
+
+from dataclasses import dataclass
+from math import prod
+
+import psutil
+import torch
+
+from oasr.checkpoint.hub import locate
+from oasr.checkpoint.load import build, configuration, on_meta
+from oasr.checkpoint.sniff import open_checkpoint
+from oasr.config import EngineConfig, check_needs
+from oasr.engine.device import choose_device
+from oasr.engine.runner import Runner
+from oasr.errors import ConfigError
+from oasr.interfaces.architecture import Architecture, CacheLayout
+from oasr.interfaces.batching import BatchingPolicy
+from oasr.interfaces.decoder import Decoder, LabelSynchronousDecoder
+from oasr.interfaces.format import Checkpoint
+from oasr.interfaces.frontend import Frontend
+from oasr.interfaces.tokenizer import Tokenizer
+from oasr.plugin import Kind
+from oasr.registry import Registry
+
+_MOST_ROWS_CPU = 8
+_MOST_ROWS_GPU = 128
+_CACHE_SHARE = 0.5  # of the free memory; the rest is for activations
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The components of one engine, chosen and checked, and how to run them."""
+
+    checkpoint: Checkpoint
+    registry: Registry
+    device: torch.device
+    dtype: torch.dtype
+    decoder: LabelSynchronousDecoder
+    policy: BatchingPolicy
+    tokenizer: Tokenizer
+
+    def runner(self, dtype: torch.dtype, rows: int | None) -> Runner:
+        """Load the weights in a number format; `rows` None takes what the memory holds."""
+        model, _ = build(self.checkpoint, self.registry, dtype, self.device)
+        frontend = _frontend(model, self.registry).to(self.device)
+        rows = rows or _rows_that_fit(model.head("autoregressive").cache_layout, model.device, model.dtype)
+        return Runner(model, frontend, self.tokenizer, self.decoder, rows)
+
+
+def assemble(config: EngineConfig, registry: Registry) -> Parts:
+    """Find the model and check what goes with it, before any weight is read.
+
+    Raises an `OasrError` for whatever is missing or does not fit together.
+    """
+    checkpoint = open_checkpoint(locate(config.model, registry), registry, config.format)
+    architecture = registry.load(Kind.ARCHITECTURE, checkpoint.architecture)
+    facts = on_meta(architecture, configuration(architecture, checkpoint)).facts
+    config = config.with_defaults({"decoder": facts.default_decoder}, registry)
+    decoder = config.selected("decoder")
+    check_needs(registry.spec(Kind.DECODER, decoder.name), registry.spec(Kind.ARCHITECTURE, checkpoint.architecture))
+    decoder_class: type[Decoder] = registry.load(Kind.DECODER, decoder.name)
+    if not issubclass(decoder_class, LabelSynchronousDecoder):
+        raise ConfigError(
+            f'Decoder "{decoder.name}" is a {decoder_class.__name__} of a family this engine cannot run; '
+            "it runs subclasses of oasr.interfaces.decoder.LabelSynchronousDecoder"
+        )
+    batching = config.selected("batching")
+    device, dtype = choose_device(config.device, config.dtype)
+    return Parts(
+        checkpoint=checkpoint,
+        registry=registry,
+        device=device,
+        dtype=dtype,
+        decoder=decoder_class(decoder.options),
+        policy=registry.load(Kind.BATCHING, batching.name)(batching.options),
+        tokenizer=registry.load(Kind.TOKENIZER, facts.tokenizer)(checkpoint.files),
+    )
+
+
+def _frontend(model: Architecture, registry: Registry) -> Frontend:
+    options = registry.config_model(Kind.FRONTEND, model.facts.frontend)
+    frontend: type[Frontend] = registry.load(Kind.FRONTEND, model.facts.frontend)
+    return frontend(options.model_validate(dict(model.facts.frontend_options)) if options else None)
+
+
+def _rows_that_fit(layout: CacheLayout, device: torch.device, dtype: torch.dtype) -> int:
+    """Rows whose caches take no more than a share of the free memory."""
+    paged = layout.paged
+    numbers = 2 * paged.layers * paged.heads * paged.head_size * paged.max_tokens
+    numbers += sum(prod(shape) for shape in layout.slots.values())
+    if device.type == "cuda":
+        free, most = torch.cuda.mem_get_info(device)[0], _MOST_ROWS_GPU
+    else:
+        free, most = psutil.virtual_memory().available, _MOST_ROWS_CPU
+    return max(1, min(most, int(free * _CACHE_SHARE / (numbers * dtype.itemsize))))

@@ -1,0 +1,349 @@
+"""The engine: requests in, transcripts out, as many at once as fit."""
+
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import count
+from types import TracebackType
+from typing import overload
+
+import torch
+
+from oasr.audio import Audio, AudioLimits, Source, read_audio
+from oasr.config import EngineConfig
+from oasr.engine.build import assemble
+from oasr.engine.request import Request, cut, source_name, transcript
+from oasr.engine.runner import Decoded, Runner, Window
+from oasr.errors import (
+    AudioError,
+    BatchError,
+    DeviceError,
+    NonFiniteError,
+    OasrError,
+    RequestAbortedError,
+    RequestError,
+)
+from oasr.registry import Registry, default_registry
+from oasr.scheduler.scheduler import Scheduler
+from oasr.types import DecodingOptions, EngineInfo, Outcome, StepStats, Transcript
+
+_READ_AHEAD = 2  # windows at hand for each row that decodes, so that the device does not wait for files
+
+
+class ASREngine:
+    """One model, many requests.
+
+    `transcribe` is all most programs need. Servers and batch jobs that mix many inputs use `add_request` with `step`
+    or `run`, or `transcribe_each`. All methods may be called from any thread.
+    """
+
+    def __init__(self, config: EngineConfig, registry: Registry | None = None):
+        """Load the model. Raises an `OasrError` that says what is missing or does not fit together."""
+        registry = registry or default_registry()
+        self._config = config
+        self._parts = assemble(config, registry)
+        self._registry = registry
+        self._runner = self._parts.runner(self._parts.dtype, self._parts.policy.max_rows)
+        self.facts = self._runner.model.facts
+        self.info = EngineInfo(
+            model=str(self._parts.checkpoint.path),
+            architecture=self._parts.checkpoint.architecture,
+            device=str(self._parts.device),
+            dtype=str(self._parts.dtype).removeprefix("torch."),
+            rows=self._runner.rows,
+        )
+        self._window_samples = round(self.facts.max_input_seconds * self.facts.sample_rate)
+        self._limits = AudioLimits(config.audio.max_seconds, config.audio.max_bytes)
+        self._scheduler = Scheduler(self._parts.policy, self._runner.rows, time.monotonic)
+        self._ids = count(1)
+        self._keys = count(1)
+        self._lock = threading.Lock()  # guards all that follows; held for the length of a step
+        self._requests: dict[int, Request] = {}
+        self._owners: dict[int, tuple[Request, Window]] = {}
+        self._outcomes: dict[int, Outcome] = {}
+        self._float32: Runner | None = None
+        self._closed = False
+        # Filled without the lock, so that nobody waits for a step to hand something in.
+        self._arrivals: deque[Request] = deque()
+        self._aborts: deque[int] = deque()
+        registry.hooks.call("oasr_engine_started", info=self.info)
+
+    def __enter__(self) -> "ASREngine":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @overload
+    def transcribe(self, source: Source | Audio, options: DecodingOptions | None = None) -> Transcript: ...
+    @overload
+    def transcribe(self, source: list[Source | Audio], options: DecodingOptions | None = None) -> list[Transcript]: ...
+    def transcribe(
+        self, source: Source | Audio | list[Source | Audio], options: DecodingOptions | None = None
+    ) -> Transcript | list[Transcript]:
+        """Text of one input, or of each in a list.
+
+        An input is a path, the bytes of a file, a binary file object, `(array, sample_rate)` or an `Audio`. Raises the
+        error of a single input; for a list, `BatchError` with all outcomes once every input is done.
+        """
+        if not isinstance(source, list):
+            return _transcript_of(next(iter(self.transcribe_each([source], options)))[1])
+        outcomes = dict(self.transcribe_each(source, options))
+        ordered = [outcomes[index] for index in range(len(source))]
+        if any(outcome.error is not None for outcome in ordered):
+            raise BatchError(ordered)
+        return [_transcript_of(outcome) for outcome in ordered]
+
+    def transcribe_offline(self, source: Source | Audio, options: DecodingOptions | None = None) -> str:
+        """Text of one input."""
+        return self.transcribe(source, options).text
+
+    def transcribe_each(
+        self, sources: Iterable[Source | Audio], options: DecodingOptions | None = None
+    ) -> Iterator[tuple[int, Outcome]]:
+        """Read many inputs; yield (index, outcome) as each ends. A bad input is an outcome, never an exception.
+
+        Inputs are taken from `sources` only a little ahead of decoding, so it may be endless. Leaving the iteration
+        aborts what has not ended.
+        """
+        options = options or DecodingOptions()
+        self._check(options)
+        return self._each(enumerate(sources), options)
+
+    def add_request(self, source: Source | Audio, options: DecodingOptions | None = None) -> int:
+        """Hand in one input; its outcome comes from a later `step` or `run` under the id returned.
+
+        Raises at once what is wrong with the audio or the options.
+        """
+        options = options or DecodingOptions()
+        self._check(options)
+        return self._submit(self._read(source), options, waiter=None).id
+
+    def abort(self, request_id: int) -> None:
+        """End a request early: its outcome is a `RequestAbortedError`. An id that has ended already is left alone."""
+        self._aborts.append(request_id)
+
+    def step(self) -> dict[int, Outcome]:
+        """Advance all requests a little; returns the outcomes of those from `add_request` that ended."""
+        with self._lock:
+            self._advance()
+            done, self._outcomes = self._outcomes, {}
+        return done
+
+    def run(self) -> dict[int, Outcome]:
+        """Step until every request has ended; returns the outcomes of those from `add_request`."""
+        outcomes = self.step()
+        while self._requests or self._arrivals:
+            outcomes |= self.step()
+        return outcomes
+
+    def close(self) -> None:
+        """Abort what is unfinished and let go of the model. The engine takes no requests afterwards."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._admit()
+            for request in list(self._requests.values()):
+                self._fail(request, RequestAbortedError(f"{request.source}: the engine was closed"))
+        self._registry.hooks.call("oasr_engine_stopped", info=self.info)
+
+    def _check(self, options: DecodingOptions) -> None:
+        self._runner.check(options)
+
+    def _read(self, source: Source | Audio) -> Audio:
+        if isinstance(source, Audio) and source.sample_rate == self.facts.sample_rate:
+            return source
+        if isinstance(source, Audio):
+            source = (source.samples, source.sample_rate)
+        return read_audio(source, target_rate=self.facts.sample_rate, limits=self._limits)
+
+    def _submit(self, audio: Audio, options: DecodingOptions, waiter: "Future[Outcome] | None") -> Request:
+        only = self.facts.languages[0] if len(self.facts.languages) == 1 else None
+        windows = [
+            Window(next(self._keys), samples, options, options.language or only)
+            for samples in cut(audio.samples, self._window_samples)
+        ]
+        request = Request(
+            id=next(self._ids),
+            source=audio.source,
+            options=options,
+            duration=audio.duration,
+            truncated=audio.truncated,
+            notes=audio.notes,
+            window_seconds=self.facts.max_input_seconds,
+            windows=windows,
+            waiter=waiter,
+        )
+        if self._closed:
+            raise RequestError("The engine is closed")
+        self._arrivals.append(request)
+        return request
+
+    def _each(
+        self, sources: Iterator[tuple[int, Source | Audio]], options: DecodingOptions
+    ) -> Iterator[tuple[int, Outcome]]:
+        workers = self._config.audio.workers
+        reading: dict[Future[Audio], tuple[int, str]] = {}
+        decoding: dict[Future[Outcome], tuple[int, Request]] = {}
+        exhausted = False
+        with ThreadPoolExecutor(workers, thread_name_prefix="oasr-audio") as pool:
+            try:
+                while True:
+                    while not exhausted and len(reading) < 2 * workers and self._hungry(decoding.values()):
+                        index, source = next(sources, (-1, ""))
+                        exhausted = index < 0
+                        if not exhausted:
+                            reading[pool.submit(self._read, source)] = (index, source_name(source))
+                    if not reading and not decoding:
+                        return
+                    if not decoding:
+                        wait(reading, return_when=FIRST_COMPLETED)
+                    for read in [future for future in reading if future.done()]:
+                        index, name = reading.pop(read)
+                        error = read.exception()
+                        if error is not None:
+                            yield index, Outcome(name, None, _audio_error(name, error))
+                            continue
+                        waiter: Future[Outcome] = Future()
+                        decoding[waiter] = (index, self._submit(read.result(), options, waiter))
+                    self._drive(decoding)
+                    for ended in [future for future in decoding if future.done()]:
+                        index, _ = decoding.pop(ended)
+                        yield index, ended.result()
+            finally:
+                for read in reading:
+                    read.cancel()
+                for _, request in decoding.values():
+                    self.abort(request.id)
+
+    def _hungry(self, decoding: Iterable[tuple[int, Request]]) -> bool:
+        """Whether too little audio is at hand to keep the device busy."""
+        return sum(len(request.windows) for _, request in decoding) < _READ_AHEAD * self._runner.rows
+
+    def _drive(self, decoding: "dict[Future[Outcome], tuple[int, Request]]") -> None:
+        """Advance the engine, unless another thread just did so to the end of one of these."""
+        with self._lock:
+            if decoding and not any(future.done() for future in decoding):
+                self._advance()
+
+    # From here on the lock is held.
+
+    def _advance(self) -> None:
+        self._admit()
+        planned = self._scheduler.plan()
+        if planned:
+            self._start([self._owners[key] for key in planned])
+        if self._runner.busy:
+            for window, result in self._runner.advance():
+                self._finish(window, result)
+        if self._registry.implements("oasr_step_finished"):
+            stats = StepStats(waiting=self._scheduler.waiting, running=self._scheduler.running)
+            self._registry.hooks.call("oasr_step_finished", stats=stats)
+
+    def _admit(self) -> None:
+        while self._arrivals:
+            request = self._arrivals.popleft()
+            self._requests[request.id] = request
+            self._schedule(request)
+        while self._aborts:
+            aborted = self._requests.get(self._aborts.popleft())
+            if aborted is not None:
+                self._fail(aborted, RequestAbortedError(f"{aborted.source}: aborted before it finished"))
+
+    def _schedule(self, request: Request) -> None:
+        """Let windows wait their turn: all of them once the language is known, before that only the first."""
+        known = request.language is not None or not self._runner.detects_language or request.decoded
+        ready = request.windows if known else request.windows[:1]
+        for window in ready[request.scheduled :]:
+            window.language = window.language or request.language
+            self._owners[window.key] = (request, window)
+            self._scheduler.add(window.key, self._runner.frames(len(window.samples)))
+        request.scheduled = len(ready)
+
+    def _start(self, owned: Sequence[tuple[Request, Window]]) -> None:
+        started, failed = self._runner.start([window for _, window in owned])
+        self._scheduler.commit([window.key for window in started])
+        for window in started:
+            self._schedule(self._owners[window.key][0])
+        if not started and not failed and not self._runner.busy:
+            request, window = owned[0]
+            failed[window] = DeviceError(f"{request.source}: the caches have no room even for one window")
+        for window, error in failed.items():
+            if window.key in self._owners:
+                self._fail(self._owners[window.key][0], error)
+
+    def _finish(self, window: Window, result: Decoded | OasrError) -> None:
+        if window.key not in self._owners:
+            return  # another window of the request failed in the same step
+        request, _ = self._owners[window.key]
+        if isinstance(result, Decoded) and not result.finite:
+            result = self._redo(request, window)
+        if isinstance(result, OasrError):
+            self._fail(request, result)
+            return
+        self._scheduler.commit((), [window.key])
+        del self._owners[window.key]
+        request.decoded[window] = result
+        self._schedule(request)
+        if request.complete:
+            self._end(request, Outcome(request.source, transcript(request, self.facts, self._parts.tokenizer), None))
+
+    def _redo(self, request: Request, window: Window) -> Decoded | OasrError:
+        """Read a window again in float32: half precision overflows on some weights, cards and inputs."""
+        if self._runner.model.dtype == torch.float32:
+            return NonFiniteError(f"{request.source}: the model computed NaN or infinity in float32")
+        if self._float32 is None:
+            warnings.warn(
+                f"The model computed NaN or infinity in {self._runner.model.dtype}; reading such windows again in "
+                "float32. If this happens often, set --dtype float32",
+                stacklevel=2,
+            )
+            try:
+                self._float32 = self._parts.runner(torch.float32, rows=1)
+            except Exception as error:
+                return NonFiniteError(f"{request.source}: NaN in half precision, and float32 does not load: {error}")
+        window.language = request.options.language or request.windows[0].language
+        _, failed = self._float32.start([window])
+        results: list[tuple[Window, Decoded | OasrError]] = [*failed.items()]
+        while self._float32.busy:
+            results += self._float32.advance()
+        [(_, result)] = results
+        if isinstance(result, Decoded) and not result.finite:
+            return NonFiniteError(f"{request.source}: the model computed NaN or infinity, also in float32")
+        return result
+
+    def _fail(self, request: Request, error: OasrError) -> None:
+        """End a request with an error and take its windows out, wherever they are."""
+        for window in request.windows[: request.scheduled]:
+            if self._owners.pop(window.key, None) is not None:
+                self._scheduler.cancel(window.key)
+                self._runner.drop(window)
+        self._end(request, Outcome(request.source, None, error))
+
+    def _end(self, request: Request, outcome: Outcome) -> None:
+        del self._requests[request.id]
+        self._registry.hooks.call("oasr_request_finished", outcome=outcome)
+        if request.waiter is not None:
+            request.waiter.set_result(outcome)
+        else:
+            self._outcomes[request.id] = outcome
+
+
+def _transcript_of(outcome: Outcome) -> Transcript:
+    if outcome.error is not None:
+        raise outcome.error
+    assert outcome.transcript is not None
+    return outcome.transcript
+
+
+def _audio_error(name: str, error: BaseException) -> OasrError:
+    """What went wrong while reading, whatever it was: one unreadable input must not end the batch."""
+    if isinstance(error, OasrError):
+        return error
+    return AudioError(name, f"could not be read ({type(error).__name__}: {error})")

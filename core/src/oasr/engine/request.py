@@ -1,0 +1,78 @@
+"""One audio input on its way through the engine: cut into windows, and joined again."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+import torch
+
+from oasr.audio import Audio
+from oasr.engine.runner import Decoded, Window
+from oasr.interfaces.architecture import ModelFacts
+from oasr.interfaces.tokenizer import Tokenizer
+from oasr.types import DecodingOptions, Outcome, Segment, Transcript
+
+
+@dataclass(eq=False, slots=True)
+class Request:
+    """Windows of one input, and what has been read in them."""
+
+    id: int
+    source: str
+    options: DecodingOptions
+    duration: float
+    truncated: bool
+    notes: tuple[str, ...]
+    window_seconds: float
+    windows: list[Window]
+    waiter: "Future[Outcome] | None"
+    """Who gets the outcome; None leaves it to `step`."""
+    decoded: dict[Window, Decoded] = field(default_factory=dict)
+    scheduled: int = 0
+    """Windows given to the scheduler so far, always the first ones."""
+
+    @property
+    def complete(self) -> bool:
+        return len(self.decoded) == len(self.windows)
+
+    @property
+    def language(self) -> str | None:
+        """The language asked for, or named by the model in the first window."""
+        return self.windows[0].language
+
+
+def cut(samples: torch.Tensor, window_samples: int) -> Iterator[torch.Tensor]:
+    """Consecutive windows that cover all samples; at least one."""
+    for start in range(0, max(len(samples), 1), window_samples):
+        yield samples[start : start + window_samples]
+
+
+def transcript(request: Request, facts: ModelFacts, tokenizer: Tokenizer) -> Transcript:
+    """Join what was read in the windows."""
+    texts, segments = [], []
+    notes = list(request.notes)
+    for index, window in enumerate(request.windows):
+        decoded = request.decoded[window]
+        ids = tuple(token for token in decoded.tokens if token < facts.text_tokens)
+        text = tokenizer.decode(ids)
+        texts.append(text)
+        notes += [note for note in decoded.notes if note not in notes]
+        if text.strip():
+            start = index * request.window_seconds
+            end = min(start + request.window_seconds, request.duration)
+            segments.append(Segment(start, end, text.strip(), ids, decoded.avg_logprob))
+    return Transcript(
+        text="".join(texts).strip(),
+        segments=tuple(segments),
+        language=request.language,
+        duration=request.duration,
+        truncated=request.truncated,
+        notes=tuple(notes),
+    )
+
+
+def source_name(source: object) -> str:
+    """How an input is named before it has been read."""
+    if isinstance(source, Audio):
+        return source.source
+    return str(source) if isinstance(source, str) or hasattr(source, "__fspath__") else f"<{type(source).__name__}>"

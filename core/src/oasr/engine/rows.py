@@ -1,0 +1,91 @@
+"""The device-side state of the rows being decoded."""
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(slots=True)
+class RowState:
+    """One entry of every tensor for each row; rows in use are the first ones."""
+
+    logits: torch.Tensor
+    """float32 (rows, vocabulary): of the next token."""
+    tables: torch.Tensor
+    """int64 (rows, blocks): blocks of the paged cache; 0 where there is none."""
+    generated: torch.Tensor
+    """int64 (rows, most new tokens + 1): tokens after the prompt; what lies behind `counts` is not valid."""
+    tokens: torch.Tensor
+    """int64 (rows,): the token chosen last."""
+    lengths: torch.Tensor
+    """int64 (rows,): tokens in the cache."""
+    counts: torch.Tensor
+    """int64 (rows,): tokens generated, the end token included."""
+    limits: torch.Tensor
+    """int64 (rows,): most tokens to generate."""
+    ends: torch.Tensor
+    """int64 (rows,): the end token."""
+    score: torch.Tensor
+    """float32 (rows,): summed log-probability of the generated tokens."""
+    finite: torch.Tensor
+    """bool (rows,): every distribution so far was finite."""
+    finished: torch.Tensor
+    """bool (rows,)"""
+
+    @classmethod
+    def empty(cls, rows: int, vocabulary: int, blocks: int, most_tokens: int, device: torch.device) -> "RowState":
+        def integers(*shape: int) -> torch.Tensor:
+            return torch.zeros(shape, dtype=torch.int64, device=device)
+
+        return cls(
+            logits=torch.zeros(rows, vocabulary, device=device),
+            tables=integers(rows, blocks),
+            generated=integers(rows, most_tokens + 1),
+            tokens=integers(rows),
+            lengths=integers(rows),
+            counts=integers(rows),
+            limits=integers(rows),
+            ends=integers(rows),
+            score=torch.zeros(rows, device=device),
+            finite=torch.ones(rows, dtype=torch.bool, device=device),
+            finished=torch.zeros(rows, dtype=torch.bool, device=device),
+        )
+
+    def _tensors(self) -> list[torch.Tensor]:
+        return [getattr(self, name) for name in self.__slots__]
+
+    def begin(
+        self, rows: torch.Tensor, logits: torch.Tensor, lengths: torch.Tensor, limits: torch.Tensor, ends: torch.Tensor
+    ) -> None:
+        """Rows whose prompts have just been read; their `tables` are set already."""
+        self.logits[rows] = logits
+        self.lengths[rows] = lengths
+        self.limits[rows] = limits
+        self.ends[rows] = ends
+        self.counts[rows] = 0
+        self.score[rows] = 0
+        self.finite[rows] = True
+        self.finished[rows] = False
+
+    def take(self, tokens: torch.Tensor, log_probs: torch.Tensor) -> None:
+        """Record the next token of each of the first rows and its log-probability; finished rows stay as they are."""
+        n = len(tokens)
+        active = ~self.finished[:n]
+        self.finite[:n] &= log_probs.isfinite() | ~active
+        tokens = torch.where(active, tokens, self.ends[:n])
+        self.tokens[:n] = tokens
+        self.generated[:n].scatter_(1, self.counts[:n, None], tokens[:, None])
+        self.score[:n] += torch.where(active, log_probs, 0.0)
+        self.counts[:n] += active
+        ended = (tokens == self.ends[:n]) | (self.counts[:n] >= self.limits[:n]) | ~self.finite[:n]
+        self.finished[:n] |= ended
+
+    def move(self, source: int, target: int) -> None:
+        """Overwrite one row by another."""
+        for tensor in self._tensors():
+            tensor[target] = tensor[source]
+
+    def clear(self, row: int) -> None:
+        """Detach a row from the caches: padding of a captured batch computes it too, and must write to nobody."""
+        self.tables[row] = 0
+        self.lengths[row] = 0

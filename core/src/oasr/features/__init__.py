@@ -1,0 +1,1 @@
+"""Frontends that ship with core."""

@@ -1,0 +1,1 @@
+"""What to compute next: pure bookkeeping, without torch."""

@@ -1,0 +1,1 @@
+"""Label-synchronous search over an autoregressive head."""
