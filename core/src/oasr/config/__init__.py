@@ -1,0 +1,18 @@
+"""The configuration: one schema, several sources, components checked by their own models."""
+
+from oasr.config.document import document
+from oasr.config.needs import check_needs
+from oasr.config.schema import AudioLimits, EngineConfig
+from oasr.config.slots import Selection, Unnamed
+from oasr.config.sources import LoadedConfig, load_config
+
+__all__ = [
+    "AudioLimits",
+    "EngineConfig",
+    "LoadedConfig",
+    "Selection",
+    "Unnamed",
+    "check_needs",
+    "document",
+    "load_config",
+]
