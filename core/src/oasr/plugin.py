@@ -106,9 +106,7 @@ class ComponentSpec:
             object.__setattr__(self, field, collection(value))
         for alias in self.aliases:
             if "@" in alias:
-                raise ValueError(
-                    f'alias {alias!r} of component {self.name!r} contains "@", which separates a distribution'
-                )
+                raise ValueError(f'aliases of component {self.name!r} may not contain "@", as {alias!r} does')
         for module in self.requires:
             if "." in module:  # looking for a submodule would import its parent
                 raise ValueError(f"requires {module!r} of component {self.name!r} is not a top-level module")
