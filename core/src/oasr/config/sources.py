@@ -25,7 +25,7 @@ class LoadedConfig:
 
 
 def load_config(
-    file: Path | None = None,
+    file: Path | str | None = None,
     sets: Sequence[str] = (),
     flags: Mapping[str, object] | None = None,
     checkpoint_defaults: Mapping[str, object] | None = None,
@@ -37,7 +37,7 @@ def load_config(
     given. Raises `ConfigError` listing every fault with its source.
     """
     known = registry or default_registry()
-    from_file = LAYERING.layer(read_toml(file), str(file), known) if file else {}
+    from_file = LAYERING.layer(read_toml(Path(file)), str(file), known) if file is not None else {}
     assigned = [(parse_set(text), "--set") for text in sets]
     flagged = [
         (_nested(key.split("."), value), "--" + key.replace("_", "-"))
