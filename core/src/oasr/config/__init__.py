@@ -2,12 +2,12 @@
 
 from oasr.config.document import document
 from oasr.config.needs import check_needs
-from oasr.config.schema import AudioLimits, EngineConfig
+from oasr.config.schema import AudioConfig, EngineConfig
 from oasr.config.slots import Selection, Unnamed
 from oasr.config.sources import LoadedConfig, load_config
 
 __all__ = [
-    "AudioLimits",
+    "AudioConfig",
     "EngineConfig",
     "LoadedConfig",
     "Selection",

@@ -68,7 +68,7 @@ def _known_format(name: str, info: ValidationInfo) -> str:
     return Slot(Kind.FORMAT).canonical(name, registry_in(info.context))
 
 
-class AudioLimits(BaseModel):
+class AudioConfig(BaseModel):
     """What one input may cost before it is refused, and how inputs are decoded."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
@@ -107,7 +107,7 @@ class EngineConfig(BaseModel):
         validate_default=True,
     )
     """The policy that chooses which audio to encode together."""
-    audio: AudioLimits = AudioLimits()
+    audio: AudioConfig = AudioConfig()
     """What one input may cost, and how inputs are decoded."""
 
     def __init__(self, /, **values: Any):
