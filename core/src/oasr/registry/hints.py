@@ -1,6 +1,7 @@
 """Which distribution provides a component that is not installed, and how to say so.
 
-This table is the only place in core that names first-party components.
+This table is the only place in core that names first-party components. Architectures are also listed under the ids
+that checkpoints carry, since whoever opens a checkpoint never typed the component's name.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,10 +13,14 @@ from oasr.registry.records import PluginRecord, Status, normalized
 PROVIDERS: dict[Kind, dict[str, str]] = {
     Kind.ARCHITECTURE: {
         "whisper": "oasr-whisper",
+        "WhisperForConditionalGeneration": "oasr-whisper",
+        "WhisperModel": "oasr-whisper",
+        "WhisperSpec": "oasr-whisper",
         "zipformer": "oasr-zipformer",
         "conformer": "oasr-conformer",
         "paraformer": "oasr-paraformer",
         "qwen2-audio": "oasr-qwen2audio",
+        "Qwen2AudioForConditionalGeneration": "oasr-qwen2audio",
         "fastconformer": "oasr-nemotron",
     },
     Kind.DECODER: {
@@ -27,6 +32,7 @@ PROVIDERS: dict[Kind, dict[str, str]] = {
         "transducer-beam": "oasr-decoder-transducer",
     },
     Kind.FORMAT: {
+        "openai-whisper": "oasr-whisper",
         "huggingface": "oasr-format-huggingface",
         "icefall": "oasr-format-icefall",
         "wenet": "oasr-format-wenet",
