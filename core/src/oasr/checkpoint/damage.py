@@ -1,0 +1,38 @@
+"""Says what is wrong with a file that cannot be read, before a parser says it less clearly."""
+
+import zipfile
+from pathlib import Path
+
+from oasr.errors import CheckpointError
+
+_ZIP = b"PK\x03\x04"
+_LFS_POINTER = b"version https://git-lfs"
+
+
+def damage(path: Path) -> str | None:
+    """What is visibly wrong with a file, as the end of a sentence that starts with its name; None when nothing is."""
+    if not path.exists():
+        return "is missing"
+    if not path.is_file():
+        return "is not a file"
+    if path.stat().st_size == 0:
+        return "is empty (0 bytes); copy or download it again"
+    with path.open("rb") as file:
+        head = file.read(len(_LFS_POINTER))
+    if head == _LFS_POINTER:
+        return "is a Git LFS pointer, not the file itself; run: git lfs pull"
+    if head.startswith(_ZIP) and not zipfile.is_zipfile(path):
+        return f"is truncated: it ends after {path.stat().st_size:,} bytes; copy or download it again"
+    return None
+
+
+def require_sound(path: Path) -> None:
+    """Raise `CheckpointError` when a file is missing, empty, a pointer or visibly cut short."""
+    if problem := damage(path):
+        raise CheckpointError(f"{path} {problem}.")
+
+
+def shortened(names: list[str], limit: int = 6) -> str:
+    """A list for an error message: the first few names, and how many more there are."""
+    listed = ", ".join(names[:limit])
+    return listed if len(names) <= limit else f"{listed} and {len(names) - limit} more"

@@ -1,0 +1,23 @@
+"""Reads the JSON files of a checkpoint."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from oasr.checkpoint.damage import require_sound
+from oasr.errors import CheckpointError
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Content of a JSON file that holds an object.
+
+    Raises `CheckpointError` when it is missing, empty, truncated or holds something else.
+    """
+    require_sound(path)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
+    except ValueError as error:  # covers text that is not UTF-8
+        raise CheckpointError(f"{path} is not valid JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path} holds a {type(content).__name__} where an object is expected.")
+    return content

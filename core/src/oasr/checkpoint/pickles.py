@@ -1,0 +1,63 @@
+"""Reads PyTorch files without ever running code from them."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oasr.checkpoint.damage import require_sound
+from oasr.errors import CheckpointError
+
+if TYPE_CHECKING:
+    import torch
+
+_REFUSED_CLASS = re.compile(r"GLOBAL ([\w.]+)|Unsupported (?:global|class|operand)[^\w]+([\w.]+)")
+
+
+def read_pickle(path: Path) -> Any:
+    """Content of a `.pt`, `.pth` or `.bin` file, with its tensors on the CPU and mapped from the file where it can be.
+
+    Raises `CheckpointError` when the file is missing, empty or truncated, and when it holds anything but tensors and
+    plain containers: unpickling a class runs code that the file chooses, so there is no switch to allow it.
+    """
+    import torch
+
+    require_sound(path)
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=_is_zip(path))
+    except pickle.UnpicklingError as error:
+        raise CheckpointError(_refusal(path, str(error))) from error
+    except (EOFError, RuntimeError, OSError, ValueError, KeyError, IndexError, AttributeError, TypeError) as error:
+        reason = next(iter(str(error).splitlines()), "it ends early")
+        raise CheckpointError(f"{path} is truncated or not a PyTorch file: {reason}.") from error
+
+
+def read_state_dict(path: Path) -> dict[str, torch.Tensor]:
+    """The same for a file that holds nothing but named tensors."""
+    import torch
+
+    content = read_pickle(path)
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path} holds a {type(content).__name__}, not named tensors.")
+    others = [str(name) for name, value in content.items() if not isinstance(value, torch.Tensor)]
+    if others:
+        raise CheckpointError(f"{path} holds entries that are not tensors: {', '.join(others[:6])}.")
+    return content
+
+
+def _is_zip(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == b"PK"
+
+
+def _refusal(path: Path, reason: str) -> str:
+    match = _REFUSED_CLASS.search(reason)
+    if match is None:
+        return f"{path} is truncated or not a PyTorch file: {reason.splitlines()[0]}."
+    return (
+        f"{path} was not loaded: it contains {match[1] or match[2]}, and unpickling a class can run any code. "
+        "Only tensors and plain containers are read. If you trust the file, load it with the toolkit it comes from and "
+        "save the weights alone: torch.save(model.state_dict(), path)."
+    )

@@ -1,0 +1,1 @@
+"""CTranslate2 checkpoints for OASR."""
