@@ -1,6 +1,7 @@
 """CUDA graphs of decode steps: one launch in place of hundreds."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -16,7 +17,7 @@ class StepGraphs:
         self._most_rows = most_rows
         self._most_blocks = most_blocks
         self._graphs: dict[tuple[int, int], torch.cuda.CUDAGraph] = {}
-        self._pool: tuple[int, int] | None = None
+        self._pool: Any = None
 
     def run(self, rows: int, blocks: int) -> None:
         size = (min(_round_up(rows), self._most_rows), min(_round_up(blocks), self._most_blocks))
@@ -25,7 +26,7 @@ class StepGraphs:
         self._graphs[size].replay()
 
     def _capture(self, rows: int, blocks: int) -> torch.cuda.CUDAGraph:
-        side = torch.cuda.Stream()
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):  # libraries allocate their workspaces outside the graph
             self._step(rows, blocks)

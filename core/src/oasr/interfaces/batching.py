@@ -36,8 +36,8 @@ class BatchingPolicy(ABC):
     """Most rows decoded at once, by which the engine sizes its caches; None leaves it to the engine."""
 
     @abstractmethod
-    def __init__(self, config: ComponentConfig):
-        """Take the options."""
+    def __init__(self, config: ComponentConfig | None):
+        """Take the options; None for a component that declares no configuration."""
 
     @abstractmethod
     def choose(self, waiting: Sequence[Waiting], budget: Budget, now: float) -> list[int]:

@@ -17,8 +17,8 @@ class Decoder(ABC):
     """Name of the head it needs: `autoregressive`."""
 
     @abstractmethod
-    def __init__(self, config: ComponentConfig):
-        """Take the options."""
+    def __init__(self, config: ComponentConfig | None):
+        """Take the options; None for a component that declares no configuration."""
 
 
 class LabelSynchronousDecoder(Decoder):

@@ -27,7 +27,7 @@ class Frontend(nn.Module, ABC):
     """Hertz."""
 
     @abstractmethod
-    def __init__(self, config: ComponentConfig):
+    def __init__(self, config: ComponentConfig | None):
         super().__init__()
 
     @abstractmethod

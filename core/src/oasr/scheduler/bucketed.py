@@ -13,7 +13,6 @@ class BucketedPolicy(BatchingPolicy):
     """The window that has waited longest, with those nearest to it in length."""
 
     def __init__(self, config: BucketedConfig):
-        super().__init__(config)
         self._config = config
         self.max_rows = config.max_rows
 

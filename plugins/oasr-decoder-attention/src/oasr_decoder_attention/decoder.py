@@ -21,8 +21,8 @@ class _Draw:
 class AttentionDecoder(LabelSynchronousDecoder):
     """The likeliest token of each row, or at a temperature above 0 a draw from the softmax."""
 
-    def __init__(self, config: ComponentConfig):
-        super().__init__(config)
+    def __init__(self, config: ComponentConfig | None):
+        """There is nothing to set."""
 
     def start(self, options: DecodingOptions, device: torch.device) -> _Draw | None:
         if options.temperature == 0:
