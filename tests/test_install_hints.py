@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+
 from oasr.plugin import Kind
 from oasr.registry.hints import PROVIDERS
 

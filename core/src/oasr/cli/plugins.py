@@ -95,7 +95,10 @@ def _print_table(rows: list[tuple[str, str, str, Status, str]]) -> None:
     header = ("plugin", "distribution", "version", "status", "components or reason")
     console = Console()
     if console.is_terminal:
-        table = Table(*header, box=None, pad_edge=False)
+        table = Table(box=None, pad_edge=False)
+        for column in header[:-1]:
+            table.add_column(column, no_wrap=True)
+        table.add_column(header[-1], overflow="fold")
         for row in rows:
             table.add_row(*(Text(cell, style=_STYLES.get(row[3], "red") if cell is row[3] else "") for cell in row))
         console.print(table)
