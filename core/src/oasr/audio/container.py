@@ -13,8 +13,9 @@ import numpy as np
 
 from oasr.audio.builder import AudioBuilder
 from oasr.audio.bytestream import ByteStream
+from oasr.audio.frames import frame_samples, plain_layout
 from oasr.audio.mpeg import TAGS, is_mpeg_audio, states_length
-from oasr.audio.pcm import Float32Array, downmix, scaled
+from oasr.audio.pcm import Float32Array, downmix
 from oasr.audio.waveform import MAX_SAMPLE_RATE
 from oasr.errors import AudioError, EmptyAudioError, NoAudioStreamError, UnsupportedAudioError
 
@@ -36,7 +37,6 @@ _MAX_TRACKS = 16
 _Container = Any
 _Track = Any
 _Packet = Any
-_Frame = Any
 
 
 def read_container(stream: ByteStream, builder: AudioBuilder) -> int:
@@ -57,6 +57,7 @@ def read_container(stream: ByteStream, builder: AudioBuilder) -> int:
             if track.codec_context is None:
                 continue
             tried = True
+            plain_layout(track.codec_context)
             rate, failed = _decode(container, track, builder)
             if rate:
                 _report_damage(stream, container, track, failed, builder)
@@ -129,7 +130,7 @@ def _blocks(packet: _Packet | None) -> list[tuple[Float32Array, int]] | None:
         return None
     try:
         frames = packet.decode()
-        blocks = [(_mono(frame), int(frame.sample_rate)) for frame in frames]
+        blocks = [(downmix(frame_samples(frame)), int(frame.sample_rate)) for frame in frames]
     except av.error.EOFError:
         return []
     except (av.error.FFmpegError, ValueError, NotImplementedError):
@@ -137,12 +138,6 @@ def _blocks(packet: _Packet | None) -> list[tuple[Float32Array, int]] | None:
     # Damaged packets can decode to anything, and one NaN would cost the whole file.
     sound = [(mono, rate) for mono, rate in blocks if 1 <= rate <= MAX_SAMPLE_RATE and np.isfinite(mono).all()]
     return sound if len(sound) == len(blocks) else None
-
-
-def _mono(frame: _Frame) -> Float32Array:
-    samples = frame.to_ndarray()  # (channel, time) when planar, else (1, time * channel)
-    channels = frame.layout.nb_channels
-    return downmix(scaled(samples.T if frame.format.is_planar else samples.reshape(-1, channels)))
 
 
 def _report_damage(

@@ -90,5 +90,6 @@ def downmix(frames: Float32Array) -> Float32Array:
     if channels == 1:
         return frames[:, 0]
     # A matrix product is several times faster than `mean` over so short an axis.
-    mono: Float32Array = frames @ np.full(channels, 1 / channels, np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):  # the builder refuses what is not finite
+        mono: Float32Array = frames @ np.full(channels, 1 / channels, np.float32)
     return mono
