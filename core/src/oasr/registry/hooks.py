@@ -5,9 +5,8 @@ renamed or removed without a new `OASR_API`. Hooks are for what everybody may do
 component.
 """
 
-from typing import Any
-
 from oasr.plugin import Check, CommandSpec, ComponentSpec, hookspec
+from oasr.types import EngineInfo, Outcome, StepStats
 
 
 @hookspec
@@ -26,20 +25,20 @@ def oasr_doctor() -> list[Check]:  # type: ignore[empty-body]
 
 
 @hookspec
-def oasr_engine_started(info: Any) -> None:
+def oasr_engine_started(info: EngineInfo) -> None:
     """An engine is ready for requests."""
 
 
 @hookspec
-def oasr_engine_stopped(info: Any) -> None:
-    """An engine has finished its last request and released the device."""
+def oasr_engine_stopped(info: EngineInfo) -> None:
+    """An engine takes no more requests."""
 
 
 @hookspec
-def oasr_request_finished(request: Any, transcript: Any, timing: Any) -> None:
-    """A request has its final transcript; `timing` says how long each stage took."""
+def oasr_request_finished(outcome: Outcome) -> None:
+    """A request has ended, with a transcript or an error."""
 
 
 @hookspec
-def oasr_step_finished(stats: Any) -> None:
-    """The scheduler completed one step. Not called at all when nobody implements it."""
+def oasr_step_finished(stats: StepStats) -> None:
+    """The engine completed one step. Not called at all when nobody implements it."""
