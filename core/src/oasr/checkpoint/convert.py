@@ -1,0 +1,148 @@
+"""Writes a checkpoint of any format in OASR's own layout."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import torch
+from safetensors.torch import save_file
+
+from oasr.checkpoint.damage import shortened
+from oasr.checkpoint.load import Plan, configuration, on_meta, part_of
+from oasr.checkpoint.native import DESCRIPTION, VERSION, WEIGHTS, NativeCheckpoint
+from oasr.errors import CheckpointError
+from oasr.interfaces.architecture import Architecture
+from oasr.interfaces.component import ComponentConfig
+from oasr.interfaces.format import Checkpoint
+from oasr.plugin import Kind
+from oasr.registry import Registry
+
+
+def convert(checkpoint: Checkpoint, registry: Registry, destination: Path, force: bool = False) -> Path:
+    """Write a checkpoint to a folder that loads bit for bit as the original does, and return the folder.
+
+    Number types are kept; a tensor joined from several takes the wider type of its parts. Raises `CheckpointError` when
+    the checkpoint does not fit its architecture or the folder cannot be written, as `save_native` says.
+    """
+    require_writable(destination, force)
+    architecture: type[Architecture] = registry.load(Kind.ARCHITECTURE, checkpoint.architecture)
+    config = configuration(architecture, checkpoint)
+    state = own_state(checkpoint, on_meta(architecture, config))
+    name = registry.spec(Kind.ARCHITECTURE, checkpoint.architecture).name
+    return save_native(
+        destination,
+        architecture=name,
+        config=config,
+        state=state,
+        files=checkpoint.files,
+        generation=checkpoint.generation,
+        force=force,
+    )
+
+
+def own_state(checkpoint: Checkpoint, module: Architecture) -> dict[str, torch.Tensor]:
+    """The tensors of a checkpoint under the architecture's own names, in the types they are stored in."""
+    plan = Plan(checkpoint, module)
+    state: dict[str, torch.Tensor] = {}
+    for _, tensor, placement in plan:
+        assert placement.target is not None
+        if placement.parts == 1:
+            # A copy, because tensors of a pickle may share memory, which safetensors does not allow.
+            state[placement.target] = tensor.clone(memory_format=torch.contiguous_format)
+            continue
+        whole = state.get(placement.target)
+        if whole is None:
+            whole = torch.zeros(plan.targets[placement.target].shape, dtype=tensor.dtype)
+        whole = whole.to(torch.promote_types(whole.dtype, tensor.dtype))
+        part_of(whole, placement.part, placement.parts).copy_(tensor)
+        state[placement.target] = whole
+    for name in plan.zeros.keys() - state.keys():
+        state[name] = torch.zeros(plan.targets[name].shape)
+    return state
+
+
+def save_native(
+    destination: Path,
+    *,
+    architecture: str,
+    config: ComponentConfig,
+    state: Mapping[str, torch.Tensor],
+    files: Mapping[str, Path],
+    generation: Mapping[str, Any],
+    force: bool = False,
+) -> Path:
+    """Write a folder in OASR's layout: complete or not at all.
+
+    Raises `CheckpointError` when the destination is a file, or a folder with content: with `force` it is replaced if
+    it is a converted checkpoint itself, and nothing else ever is.
+    """
+    require_writable(destination, force)
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    partial = destination.with_name(f".{destination.name}.{uuid4().hex[:8]}.partial")
+    partial.mkdir()
+    try:
+        names = _copy_files(files, partial)
+        save_file({name: tensor.contiguous() for name, tensor in state.items()}, partial / WEIGHTS)
+        description = {
+            "format": VERSION,
+            "architecture": architecture,
+            "config": config.model_dump(mode="json"),
+            "generation": dict(generation),
+            "files": names,
+        }
+        text = json.dumps(description, ensure_ascii=False, indent=2) + "\n"
+        (partial / DESCRIPTION).write_text(text, encoding="utf-8")
+        _move_into_place(partial, destination)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return destination
+
+
+def require_writable(destination: Path, force: bool) -> None:
+    """Raise `CheckpointError` when a conversion may not write to this path."""
+    if not destination.exists() or (destination.is_dir() and not any(destination.iterdir())):
+        return
+    if not destination.is_dir():
+        raise CheckpointError(f"{destination} is a file; name a folder to write to.")
+    if strangers := sorted({path.name for path in destination.iterdir()} - _written_names(destination)):
+        raise CheckpointError(
+            f"{destination} holds files that no conversion wrote ({shortened(strangers)}), so it is never replaced; "
+            "name a new folder."
+        )
+    if not force:
+        raise CheckpointError(f"{destination} already holds a converted checkpoint; add --force to replace it.")
+
+
+def _written_names(folder: Path) -> set[str]:
+    if not (folder / DESCRIPTION).is_file():
+        return set()
+    return {DESCRIPTION, WEIGHTS, *(path.name for path in NativeCheckpoint(folder).files.values())}
+
+
+def _copy_files(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for role, path in files.items():
+        name = path.name
+        if name in (*names.values(), DESCRIPTION, WEIGHTS):
+            name = f"{role}-{name}"
+        shutil.copyfile(path, folder / name)
+        names[role] = name
+    return names
+
+
+def _move_into_place(partial: Path, destination: Path) -> None:
+    if not destination.exists():
+        partial.rename(destination)
+        return
+    old = destination.with_name(f".{destination.name}.{uuid4().hex[:8]}.old")
+    destination.rename(old)
+    try:
+        partial.rename(destination)
+    except OSError:
+        old.rename(destination)
+        raise
+    shutil.rmtree(old)

@@ -1,0 +1,161 @@
+"""From what a user names to a path: something on this machine, a packaged model, or a model of the Hugging Face Hub."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from oasr.checkpoint.damage import shortened
+from oasr.checkpoint.hub_cache import HubId, cache_folder, is_offline, snapshot, snapshots
+from oasr.checkpoint.hub_files import missing_files, wanted
+from oasr.checkpoint.sniff import open_checkpoint
+from oasr.errors import CheckpointError, OasrError, UnknownComponentError
+from oasr.interfaces.model import PackagedModel
+from oasr.plugin import Kind
+from oasr.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class AvailableModel:
+    """A model that can be used without a network."""
+
+    name: str
+    """What to write as the model."""
+    origin: str
+    """`packaged` or `cached`."""
+    path: Path | None
+    """None for a packaged model whose package is damaged."""
+    size: int
+    """Bytes on disk."""
+    architecture: str | None
+    """The installed component that runs it; None when there is none."""
+    problem: str | None
+    """Why it cannot be used; None when nothing is known against it."""
+
+
+def locate(model: str | Path | None, registry: Registry) -> Path:
+    """The folder or file of a model: an existing path, a packaged model, or a Hub id `org/name[@revision]`.
+
+    None means the one packaged model. A model that is complete in the local cache is used without opening a
+    connection; otherwise what is missing is downloaded. Raises `CheckpointError` when nothing of that name can be had,
+    naming the files that are missing.
+    """
+    if model is None:
+        return _only_packaged(registry)
+    text = str(model)
+    path = Path(text).expanduser()
+    if text.strip() and path.exists():
+        return path
+    if packaged := _packaged(text, registry):
+        return packaged.path()
+    hub_id = HubId.parse(text)
+    if hub_id is None or isinstance(model, Path):
+        raise CheckpointError(_unknown(text, registry))
+    return _from_hub(hub_id)
+
+
+def available(registry: Registry) -> Iterator[AvailableModel]:
+    """Packaged models, then those in the Hub's cache."""
+    for name in registry.names(Kind.MODEL):
+        try:
+            path = registry.load(Kind.MODEL, name)().path()
+        except OasrError as error:
+            yield AvailableModel(name, "packaged", None, 0, None, str(error))
+        else:
+            yield _describe(name, "packaged", path, registry)
+    for hub_id, folder in snapshots():
+        yield _describe(str(hub_id), "cached", folder, registry)
+
+
+def _only_packaged(registry: Registry) -> Path:
+    names = registry.names(Kind.MODEL)
+    if len(names) == 1:
+        model: PackagedModel = registry.load(Kind.MODEL, names[0])()
+        return model.path()
+    installed = f"several are installed ({', '.join(names)})" if names else "none is installed"
+    raise CheckpointError(
+        f"No model was named, and of packaged models {installed}. Name one, a folder, or a Hub id such as "
+        "openai/whisper-tiny."
+    )
+
+
+def _packaged(name: str, registry: Registry) -> PackagedModel | None:
+    try:
+        registry.spec(Kind.MODEL, name)
+    except UnknownComponentError:
+        return None
+    model: PackagedModel = registry.load(Kind.MODEL, name)()
+    return model
+
+
+def _unknown(text: str, registry: Registry) -> str:
+    packaged = ", ".join(registry.names(Kind.MODEL)) or "none"
+    return (
+        f"There is no file, folder or packaged model {text!r}, and it is not a Hub id such as openai/whisper-tiny. "
+        f"Packaged models installed: {packaged}."
+    )
+
+
+def _from_hub(model: HubId) -> Path:
+    folder = snapshot(model)
+    missing = missing_files(folder) if folder else []
+    if folder and not missing:
+        return folder
+    lacking = f"{model} is no path here, and of the Hub's model "
+    if folder:
+        lacking += f"{cache_folder()} lacks {shortened(missing)}"
+    else:
+        lacking += f"{cache_folder()} has nothing (needed: config.json, model.safetensors, tokenizer.json)"
+    if is_offline():
+        raise CheckpointError(
+            f"{lacking}, and HF_HUB_OFFLINE forbids downloading. Unset it, or copy the model to a folder and name that."
+        )
+    return _download(model, lacking)
+
+
+def _download(model: HubId, lacking: str) -> Path:
+    # Imported here: it is slow, and a model that is cached never needs it.
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
+
+    try:
+        names = [str(name) for name in HfApi().list_repo_files(model.repository, revision=model.revision)]
+        folder = snapshot_download(
+            model.repository, revision=model.revision, allow_patterns=wanted(names), cache_dir=cache_folder()
+        )
+    except GatedRepoError as error:
+        raise CheckpointError(
+            f"{model} is gated: accept its terms on https://huggingface.co/{model.repository}, then run: hf auth login"
+        ) from error
+    except RevisionNotFoundError as error:
+        raise CheckpointError(f"{model.repository} has no branch, tag or commit {model.revision!r}.") from error
+    except RepositoryNotFoundError as error:
+        raise CheckpointError(
+            f"{model.repository} is no path here, and the Hugging Face Hub has no such model, or it is private: check "
+            "the name, or run: hf auth login"
+        ) from error
+    except Exception as error:  # which library raises what for a broken connection changes between releases
+        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise CheckpointError(
+            f"{lacking}, and the download failed ({reason}). What has arrived is kept. Check the connection and try "
+            "again, or copy the model from another machine to a folder and name that folder."
+        ) from error
+    if missing := missing_files(Path(folder)):
+        raise CheckpointError(f"{model} on the Hugging Face Hub lacks {shortened(missing)}, so it cannot be loaded.")
+    return Path(folder)
+
+
+def _describe(name: str, origin: str, path: Path, registry: Registry) -> AvailableModel:
+    architecture, problem = None, None
+    try:
+        if lacking := missing_files(path) if origin == "cached" else []:
+            raise CheckpointError(f"incomplete: {shortened(lacking)} missing")
+        checkpoint = open_checkpoint(path, registry)
+        architecture = registry.spec(Kind.ARCHITECTURE, checkpoint.architecture).name
+    except OasrError as error:
+        problem = str(error)
+    return AvailableModel(name, origin, path, _size(path), architecture, problem)
+
+
+def _size(path: Path) -> int:
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files)

@@ -1,0 +1,74 @@
+"""Reads the local cache of the Hugging Face Hub, as huggingface_hub lays it out, without its library or a network.
+
+models--org--name/refs/main                      the commit a branch or tag stood at
+models--org--name/snapshots/<commit>/<file>      links to blobs
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_TRUE = {"1", "on", "yes", "true"}
+
+
+@dataclass(frozen=True, slots=True)
+class HubId:
+    """A repository and the branch, tag or commit wanted."""
+
+    repository: str
+    revision: str = "main"
+
+    @classmethod
+    def parse(cls, text: str) -> "HubId | None":
+        """From `org/name` or `org/name@revision`; None for other text."""
+        repository, at, revision = text.partition("@")
+        if not _ID.fullmatch(repository) or ".." in text or (at and not revision):
+            return None
+        return cls(repository, revision or "main")
+
+    def __str__(self) -> str:
+        return self.repository if self.revision == "main" else f"{self.repository}@{self.revision}"
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where downloads lie: HF_HUB_CACHE, else `hub` in HF_HOME, else in ~/.cache/huggingface."""
+    if cache := environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE"):
+        return Path(os.path.expandvars(cache)).expanduser()
+    home = environ.get("HF_HOME")
+    if not home:
+        home = str(Path(environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
+    return Path(os.path.expandvars(home)).expanduser() / "hub"
+
+
+def is_offline(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE forbids the network."""
+    return (environ.get("HF_HUB_OFFLINE") or environ.get("TRANSFORMERS_OFFLINE") or "").lower() in _TRUE
+
+
+def snapshot(model: HubId) -> Path | None:
+    """The cached folder of a revision, complete or not; None when nothing of it is cached."""
+    repository = cache_folder() / f"models--{model.repository.replace('/', '--')}"
+    commit = model.revision
+    reference = repository / "refs" / model.revision
+    if not _COMMIT.fullmatch(commit) and reference.is_file():
+        commit = reference.read_text(encoding="ascii").strip()
+    folder = repository / "snapshots" / commit
+    return folder if folder.is_dir() else None
+
+
+def snapshots() -> Iterator[tuple[HubId, Path]]:
+    """Every cached revision that a branch or tag points to."""
+    root = cache_folder()
+    if not root.is_dir():
+        return
+    for repository in sorted(root.glob("models--*--*")):
+        references = repository / "refs"
+        name = repository.name.removeprefix("models--").replace("--", "/", 1)
+        for reference in sorted(path for path in references.rglob("*") if path.is_file()):
+            model = HubId(name, reference.relative_to(references).as_posix())
+            if folder := snapshot(model):
+                yield model, folder

@@ -1,0 +1,98 @@
+"""Recognises which layout a path has by asking every installed format."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from oasr.checkpoint.damage import damage, shortened
+from oasr.errors import CheckpointError, ComponentError
+from oasr.interfaces.format import Checkpoint, CheckpointFormat, Match
+from oasr.plugin import Kind
+from oasr.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    matches: dict[str, Match]
+    """What the formats that recognise the path saw, by name."""
+    failures: dict[str, str]
+    """Why formats could not be asked, by name."""
+
+
+def open_checkpoint(path: Path, registry: Registry, format_name: str | None = None) -> Checkpoint:
+    """Open a checkpoint in the format that recognises it best, or in the one named.
+
+    Raises `CheckpointError` when no format recognises the path, when two do equally well, or when the checkpoint is
+    damaged or incomplete; and `ComponentError` when the format named is not installed.
+    """
+    if not path.exists():
+        raise CheckpointError(f"{path} does not exist.")
+    if format_name is None:
+        format_name = _best(path, registry)
+    format_class: type[CheckpointFormat] = registry.load(Kind.FORMAT, format_name)
+    return format_class().open(path)
+
+
+def _best(path: Path, registry: Registry) -> str:
+    answers = _ask(path, registry)
+    if not answers.matches:
+        raise CheckpointError(_unrecognised(path, registry, answers))
+    highest = max(match.confidence for match in answers.matches.values())
+    best = sorted(name for name, match in answers.matches.items() if match.confidence == highest)
+    if len(best) > 1:
+        seen = "; ".join(f"{name}: {answers.matches[name].why}" for name in best)
+        raise CheckpointError(
+            f"{path} could be read by several formats ({seen}). Choose one: {' or '.join(_override(n) for n in best)}."
+        )
+    return best[0]
+
+
+def _ask(path: Path, registry: Registry) -> _Answers:
+    matches: dict[str, Match] = {}
+    failures: dict[str, str] = {}
+    for name in registry.names(Kind.FORMAT):
+        try:
+            match = registry.load(Kind.FORMAT, name).match(path)
+        except ComponentError as error:
+            failures[name] = str(error)
+        except Exception as error:  # a format of a plugin must not stop the others
+            failures[name] = f"{type(error).__name__}: {error}"
+        else:
+            if match is not None:
+                matches[name] = match
+    return _Answers(matches, failures)
+
+
+def _unrecognised(path: Path, registry: Registry, answers: _Answers) -> str:
+    if path.is_file() and (problem := damage(path)):
+        return f"{path} {problem}."
+    installed = ", ".join(registry.names(Kind.FORMAT)) or "none"
+    parts = [f"{path} is in no format that is installed ({installed}). {_found(path)}"]
+    if better := _better_path(path, registry):
+        parts.append(better)
+    else:
+        parts.append("Another format may need its plugin: pip install oasr-format-... (oasr plugins lists yours).")
+    if answers.failures:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in answers.failures.items())
+        parts.append(f"Formats that could not be asked: {reasons}")
+    return " ".join(parts)
+
+
+def _found(path: Path) -> str:
+    if path.is_file():
+        with path.open("rb") as file:
+            return f"The file starts with {file.read(16)!r}."
+    names = sorted(child.name + ("/" if child.is_dir() else "") for child in path.iterdir())
+    return f"The folder holds {shortened(names)}." if names else "The folder is empty."
+
+
+def _better_path(path: Path, registry: Registry) -> str | None:
+    """The folder around a file, or a file in a folder, that some format does recognise."""
+    others = [path.parent] if path.is_file() else sorted(child for child in path.iterdir())[:20]
+    for other in others:
+        if matches := _ask(other, registry).matches:
+            return f"{other} is recognised ({', '.join(sorted(matches))}): name that instead."
+    return None
+
+
+def _override(name: str) -> str:
+    return f"--set format={name}"

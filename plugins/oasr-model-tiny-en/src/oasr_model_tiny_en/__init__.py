@@ -1,0 +1,1 @@
+"""Whisper tiny.en, packaged for OASR."""
