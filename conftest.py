@@ -26,7 +26,7 @@ def shared() -> Callable[[str], Path]:
     return find
 
 
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.fixture(scope="session", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> str:
     """Each device there is: the same test runs on both."""
     if request.param == "cuda":

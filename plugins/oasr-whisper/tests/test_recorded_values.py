@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 from oasr.audio import Audio, read_audio
 from oasr.engine import ASREngine, DecodingOptions, EngineConfig
 from oasr.interfaces.architecture import EncoderOutput
+from oasr.interfaces.frontend import FeatureBatch
 
 TOLERANCE = 1e-4
 CLIPS = [0, 1, 2]
@@ -24,19 +25,22 @@ class Recorded(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def recorded(shared: Any) -> Recorded:
+def recorded(shared: Any, device: str) -> Recorded:
     folder = shared("goldens/whisper-multilingual")
     values = json.loads((folder / "expected.json").read_text())
     clips = [read_audio(shared(name.removeprefix("shared/")), target_rate=16_000) for name in values["clips"]]
-    engine = ASREngine(EngineConfig(model=folder / "checkpoint", device="cpu"))
-    return Recorded(engine, clips, values, load_file(folder / "expected.safetensors"))
+    engine = ASREngine(EngineConfig(model=folder / "checkpoint", device=device, dtype="float32"))
+    return Recorded(engine, clips, values, load_file(folder / "expected.safetensors", device))
+
+
+def extract(recorded: Recorded, clip: int) -> FeatureBatch:
+    runner = recorded.engine._runner
+    samples = recorded.clips[clip].samples.to(runner.model.device)
+    return runner._frontend.extract(samples[None], torch.tensor([len(samples)], device=samples.device))
 
 
 def encode(recorded: Recorded, clip: int) -> EncoderOutput:
-    runner = recorded.engine._runner
-    samples = recorded.clips[clip].samples
-    features = runner._frontend.extract(samples[None], torch.tensor([len(samples)]))
-    return runner.model.encode(features)
+    return recorded.engine._runner.model.encode(extract(recorded, clip))
 
 
 def read(recorded: Recorded, clips: list[int], **options: Any) -> list[Any]:
@@ -52,8 +56,7 @@ def tokens(recorded: Recorded, ids: list[int], prompt: int = 4) -> tuple[int, ..
 
 
 def test_features(recorded: Recorded) -> None:
-    samples = recorded.clips[0].samples
-    frames = recorded.engine._runner._frontend.extract(samples[None], torch.tensor([len(samples)])).frames[0]
+    frames = extract(recorded, 0).frames[0]
     expected = recorded.tensors["features_first_frames.clip0"]
     torch.testing.assert_close(frames[: len(expected)], expected, atol=TOLERANCE, rtol=0)
 
