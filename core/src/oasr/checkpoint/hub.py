@@ -100,11 +100,13 @@ def _from_hub(model: HubId) -> Path:
     missing = missing_files(folder) if folder else []
     if folder and not missing:
         return folder
-    lacking = f"{model} is no path here, and of the Hub's model "
     if folder:
-        lacking += f"{cache_folder()} lacks {shortened(missing)}"
+        lacking = f"{model} is no path here, and its copy in {cache_folder()} lacks {shortened(missing)}"
     else:
-        lacking += f"{cache_folder()} has nothing (needed: config.json, model.safetensors, tokenizer.json)"
+        lacking = (
+            f"{model} is no path here and not in {cache_folder()}, which needs config.json, model.safetensors and "
+            "tokenizer.json of it"
+        )
     if is_offline():
         raise CheckpointError(
             f"{lacking}, and HF_HUB_OFFLINE forbids downloading. Unset it, or copy the model to a folder and name that."
@@ -118,9 +120,13 @@ def _download(model: HubId, lacking: str) -> Path:
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
     try:
-        names = [str(name) for name in HfApi().list_repo_files(model.repository, revision=model.revision)]
+        # This call fails at once without a connection, where listing the files would retry for half a minute.
+        listing = HfApi().model_info(model.repository, revision=model.revision).siblings or []
         folder = snapshot_download(
-            model.repository, revision=model.revision, allow_patterns=wanted(names), cache_dir=cache_folder()
+            model.repository,
+            revision=model.revision,
+            allow_patterns=wanted(file.rfilename for file in listing),
+            cache_dir=cache_folder(),
         )
     except GatedRepoError as error:
         raise CheckpointError(
@@ -137,7 +143,7 @@ def _download(model: HubId, lacking: str) -> Path:
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise CheckpointError(
             f"{lacking}, and the download failed ({reason}). What has arrived is kept. Check the connection and try "
-            "again, or copy the model from another machine to a folder and name that folder."
+            "again; or work offline: copy the model from another machine to a folder and name that folder."
         ) from error
     if missing := missing_files(Path(folder)):
         raise CheckpointError(f"{model} on the Hugging Face Hub lacks {shortened(missing)}, so it cannot be loaded.")

@@ -13,7 +13,9 @@ from oasr.errors import CheckpointError
 if TYPE_CHECKING:
     import torch
 
-_REFUSED_CLASS = re.compile(r"GLOBAL ([\w.]+)|Unsupported (?:global|class|operand)[^\w]+([\w.]+)")
+# The wording of torch/_weights_only_unpickler.py.
+_REFUSED_CLASS = re.compile(r"GLOBAL ([\w.]+)")
+_CAUSE = re.compile(r"WeightsUnpickler error: (.+)")
 
 
 def read_pickle(path: Path) -> Any:
@@ -55,9 +57,10 @@ def _is_zip(path: Path) -> bool:
 def _refusal(path: Path, reason: str) -> str:
     match = _REFUSED_CLASS.search(reason)
     if match is None:
-        return f"{path} is truncated or not a PyTorch file: {reason.splitlines()[0]}."
+        cause = _CAUSE.search(reason)
+        return f"{path} is truncated or holds more than tensors and plain containers: {cause[1] if cause else reason}"
     return (
-        f"{path} was not loaded: it contains {match[1] or match[2]}, and unpickling a class can run any code. "
+        f"{path} was not loaded: it contains {match[1]}, and unpickling a class can run any code. "
         "Only tensors and plain containers are read. If you trust the file, load it with the toolkit it comes from and "
         "save the weights alone: torch.save(model.state_dict(), path)."
     )
