@@ -1,0 +1,202 @@
+"""From what was typed to the inputs of a batch: files, folders, patterns and standard input.
+
+An argument is, in this order: `-` for standard input, something that exists, a pattern, or a mistake. An argument that
+yields nothing becomes an input with an error, so that it is reported in its place like any other bad input.
+"""
+
+import glob
+import io
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path, PurePath
+from typing import BinaryIO
+
+from oasr.errors import AudioError, AudioLimitError
+
+_COMPRESSED = {
+    "aac",
+    "ac3",
+    "amr",
+    "dts",
+    "eac3",
+    "gsm",
+    "m4a",
+    "m4b",
+    "mka",
+    "mp2",
+    "mp3",
+    "mpga",
+    "oga",
+    "ogg",
+    "opus",
+}
+_LOSSLESS = {"aif", "aifc", "aiff", "ape", "au", "caf", "flac", "rf64", "snd", "tta", "voc", "w64", "wav", "wave", "wv"}
+_VIDEO = {
+    "3gp",
+    "avi",
+    "flv",
+    "m2ts",
+    "m4v",
+    "mkv",
+    "mov",
+    "mp4",
+    "mpeg",
+    "mpg",
+    "mts",
+    "ogv",
+    "qt",
+    "ts",
+    "webm",
+    "wmv",
+}
+_EXTENSIONS = _COMPRESSED | _LOSSLESS | _VIDEO | {"asf", "nist", "sph", "spx", "weba", "wma"}
+_STDIN_PLACE = PurePath("stdin")
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One input of a batch."""
+
+    source: str
+    """How it is named to the user."""
+    relative: PurePath
+    """Where its output belongs in a folder of results, without extension: its place beneath the argument that named it.
+    No two inputs share one."""
+    content: str | BinaryIO = ""
+    """The path, or the bytes of standard input."""
+    error: AudioError | None = None
+    """Why it cannot be read, when that is known already."""
+
+
+def gather(arguments: Sequence[str], max_bytes: int) -> list[Input]:
+    """All inputs in the order of the arguments, folders sorted by name; what was named twice comes once.
+
+    `max_bytes` bounds what is read of standard input.
+    """
+    found: dict[str, Input] = {}
+    for argument in arguments:
+        for each in _expanded(argument, max_bytes):
+            found.setdefault(_identity(each), each)
+    return _kept_apart(list(found.values()))
+
+
+def is_single(arguments: Sequence[str]) -> bool:
+    """Whether exactly one input was named, which a folder or a pattern never does, however much it holds."""
+    return len(arguments) == 1 and not Path(arguments[0]).is_dir() and not _is_pattern(arguments[0])
+
+
+def _expanded(argument: str, max_bytes: int) -> Iterable[Input]:
+    if argument == "-":
+        return [_standard_input(max_bytes)]
+    if _is_pattern(argument):
+        return list(_matching(argument)) or [_failed(argument, "matches no audio file")]
+    try:
+        os.stat(argument)  # noqa: PTH116  where Path("") is the current folder
+    except FileNotFoundError:
+        return [_failed(argument, "there is no such file")]
+    except (OSError, ValueError) as error:
+        return [_failed(argument, f"cannot be read: {getattr(error, 'strerror', None) or error}")]
+    path = Path(argument)
+    if path.is_dir():
+        inside = list(_media_in(path, path, ()))
+        return inside or [_failed(argument, "holds no file with the extension of an audio or video format")]
+    return [Input(argument, PurePath(path.name), argument)]
+
+
+def _is_pattern(argument: str) -> bool:
+    return argument != "-" and glob.has_magic(argument) and not os.path.lexists(argument)
+
+
+def _matching(pattern: str) -> Iterator[Input]:
+    """Folders that match are searched. Where the pattern states no extension, only media files are meant."""
+    parts = PurePath(pattern).parts
+    fixed = next(index for index, part in enumerate(parts) if glob.has_magic(part))
+    root = PurePath(*parts[:fixed])
+    states_extension = re.search(r"\.[^.*?\[\]]+$", parts[-1]) is not None
+    for match in sorted(glob.iglob(pattern, recursive=True)):  # noqa: PTH207  Path.glob takes no absolute pattern
+        path = Path(match)
+        if path.is_dir():
+            yield from _media_in(path, root, ())
+        elif states_extension or _is_media(path.name):
+            yield Input(str(path), path.relative_to(root), str(path))
+
+
+def _media_in(folder: Path, root: PurePath, above: tuple[tuple[int, int], ...]) -> Iterator[Input]:
+    """Media files beneath a folder, by name; links are followed, though never back into a folder `above`."""
+    try:
+        status = folder.stat()
+        identity = (status.st_dev, status.st_ino)
+        entries = [] if identity in above else sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        yield _failed(str(folder), f"cannot be searched: {error.strerror}")
+        return
+    for entry in entries:
+        path = folder / entry.name
+        if entry.name.startswith("."):
+            continue
+        is_broken = entry.is_symlink() and not path.exists()
+        if not is_broken and entry.is_dir():
+            yield from _media_in(path, root, (*above, identity))
+        # A broken link is kept, for its audio is missing; a pipe is left out, for it would block.
+        elif _is_media(entry.name) and (is_broken or entry.is_file()):
+            yield Input(str(path), path.relative_to(root), str(path))
+
+
+def _is_media(name: str) -> bool:
+    return PurePath(name).suffix[1:].lower() in _EXTENSIONS
+
+
+class _NamedBytes(io.BytesIO):
+    name = "<stdin>"
+
+
+def _standard_input(max_bytes: int) -> Input:
+    """Read here and not in a thread of the engine, where Ctrl-C would not reach it."""
+    name, relative = _NamedBytes.name, _STDIN_PLACE
+    if sys.stdin is None or sys.stdin.closed:
+        return Input(name, relative, error=AudioError(name, "standard input is closed"))
+    if sys.stdin.isatty():
+        return Input(name, relative, error=AudioError(name, "is a terminal; pipe or redirect audio into it"))
+    held = _NamedBytes()
+    try:
+        while piece := sys.stdin.buffer.read(_CHUNK):
+            held.write(piece)
+            if held.tell() > max_bytes:
+                problem = f"has more than {max_bytes} bytes, the limit (audio.max_bytes)"
+                return Input(name, relative, error=AudioLimitError(name, problem))
+    except OSError as error:
+        return Input(name, relative, error=AudioError(name, f"cannot be read: {error.strerror}"))
+    held.seek(0)
+    return Input(name, relative, held)
+
+
+def _failed(source: str, problem: str) -> Input:
+    return Input(source, PurePath(source), error=AudioError(source or '""', problem))
+
+
+def _identity(each: Input) -> str:
+    if not isinstance(each.content, str) or not each.content:
+        return each.source
+    return os.path.abspath(each.content)  # noqa: PTH100  a link is another input than its target
+
+
+def _kept_apart(inputs: list[Input]) -> list[Input]:
+    """When two inputs would meet in one place, all files keep theirs beneath the deepest folder that holds them all."""
+    readable = [each for each in inputs if each.error is None]
+    if len({each.relative for each in readable}) == len(readable):
+        return inputs
+    paths = {_identity(each): Path(_identity(each)) for each in readable if isinstance(each.content, str)}
+    root = os.path.commonpath([path.parent for path in paths.values()])
+    places = {identity: path.relative_to(root) for identity, path in paths.items()}
+    free = next(place for place in _stdin_places() if place not in places.values())
+    return [each if each.error else replace(each, relative=places.get(_identity(each), free)) for each in inputs]
+
+
+def _stdin_places() -> Iterator[PurePath]:
+    yield _STDIN_PLACE
+    yield from (PurePath(f"{_STDIN_PLACE}-{number}") for number in count(2))

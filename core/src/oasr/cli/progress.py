@@ -1,0 +1,159 @@
+"""What a person sees on standard error while a batch runs. Nothing here writes to standard output."""
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+_LINE_INTERVAL = 10.0  # seconds between two lines where there is no terminal to draw on
+
+
+class BatchProgress:
+    """A bar on a terminal, a line now and then elsewhere, and the tally at the end.
+
+    As a context it also turns Python's warnings into lines like the others.
+    """
+
+    def __init__(self, *, quiet: bool, clock: Callable[[], float] = time.monotonic):
+        """`quiet` leaves only errors."""
+        self._total = 0
+        self._quiet = quiet
+        self._clock = clock
+        self._context = ExitStack()
+        self._bar: tuple[Progress, TaskID] | None = None
+        self._started = self._last_line = clock()
+        self._done = 0
+        self._failed = 0
+        self._audio_seconds = 0.0
+
+    def __enter__(self) -> "BatchProgress":
+        self._context.enter_context(warnings.catch_warnings())
+        warnings.showwarning = self._show_warning
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop_bar()
+        self._context.close()
+
+    def expect(self, total: int) -> None:
+        """Learn how many inputs there are."""
+        self._total = total
+
+    def start(self) -> None:
+        """Start the clock and the bar: the model is loaded and the first input is about to be read."""
+        self._started = self._last_line = self._clock()
+        if _is_terminal(sys.stderr) and not self._quiet:
+            self._start_bar()
+
+    def note(self, text: str) -> None:
+        """Tell something that is not an error."""
+        if not self._quiet:
+            _print_line(text)
+
+    def error(self, text: str) -> None:
+        """Tell an error, also when quiet."""
+        _print_line(text)
+
+    def beside_bar(self, write: Callable[[str], None]) -> Callable[[str], None]:
+        """A `write` that takes the bar off a terminal that it shares with the results."""
+
+        def write_aside(text: str) -> None:
+            if self._bar is None or not text or not _is_terminal(sys.stdout):
+                write(text)
+                return
+            self._bar[0].stop()
+            write(text)
+            self._bar[0].start()
+
+        return write_aside
+
+    def advance(self, audio_seconds: float | None) -> None:
+        """Count one more input that ended; None for one that failed."""
+        self._done += 1
+        self._failed += audio_seconds is None
+        self._audio_seconds += audio_seconds or 0.0
+        if self._bar is not None:
+            bar, task = self._bar
+            bar.update(task, completed=self._done, tally=f"{self._audio_seconds / 3600:.2f} h  RTFx {self._speed:.1f}")
+        elif self._clock() - self._last_line >= _LINE_INTERVAL and self._done < self._total:
+            self._last_line = self._clock()
+            left = self._elapsed * (self._total - self._done) / self._done
+            self.note(
+                f"{self._done} of {self._total} files, {self._audio_seconds / 3600:.2f} h of audio, "
+                f"RTFx {self._speed:.1f}, {self._elapsed:.0f} s so far, about {left:.0f} s left"
+            )
+
+    def finish(self) -> None:
+        """Tell the tally. A single input that went well needs none, except to the eyes at a terminal."""
+        elapsed, speed = self._elapsed, self._speed
+        self._stop_bar()
+        if self._total > 1 or _is_terminal(sys.stderr):
+            read = self._done - self._failed
+            self.note(
+                f"{read} {'file' if read == 1 else 'files'}, {self._audio_seconds:.1f} s of audio in {elapsed:.1f} s, "
+                f"RTFx {speed:.1f}, {self._failed} failed"
+            )
+        if self._failed and self._total > 1:
+            self.error(f"{self._failed} of {self._total} inputs failed")
+
+    @property
+    def _elapsed(self) -> float:
+        return self._clock() - self._started
+
+    @property
+    def _speed(self) -> float:
+        """RTFx: seconds of audio for each second since the start."""
+        return self._audio_seconds / max(self._elapsed, 1e-3)
+
+    def _start_bar(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import TimeRemainingColumn as Remaining
+
+        bar = Progress(
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[tally]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            Remaining(),
+            console=Console(stderr=True),
+            transient=True,
+            redirect_stdout=False,
+        )
+        self._bar = bar, bar.add_task("", total=self._total, completed=self._done, tally="")
+        bar.start()
+
+    def _stop_bar(self) -> None:
+        if self._bar is not None:
+            self._bar[0].stop()
+            self._bar = None
+
+    def _show_warning(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        self.note(f"warning: {' '.join(str(message).split())}")
+
+
+def _print_line(text: str) -> None:
+    if sys.stderr is not None:  # it is when closed, and print would turn to standard output
+        print(f"oasr: {text}", file=sys.stderr, flush=True)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"

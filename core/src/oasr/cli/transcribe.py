@@ -1,0 +1,203 @@
+"""`oasr transcribe`: audio in, text out, for one input or a hundred thousand.
+
+Standard output carries results and nothing else. Whatever the command line alone can tell to be wrong is told before
+the model loads, and a bad input never stops the others.
+"""
+
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from oasr.cli.inputs import Input, gather, is_single
+from oasr.cli.progress import BatchProgress
+from oasr.config import EngineConfig, load_config
+from oasr.errors import ConfigError, OasrError
+from oasr.output import WRITERS
+from oasr.output.folder import OutputFolder
+from oasr.output.sink import OutputError, ResultSink
+from oasr.output.stream import OutputStream, write_standard_output
+from oasr.plugin import Kind
+from oasr.registry import default_registry
+from oasr.types import DecodingOptions, Outcome
+
+if TYPE_CHECKING:
+    from oasr.engine import ASREngine
+
+app = typer.Typer(add_completion=False)
+
+
+def open_engine(config: EngineConfig) -> "ASREngine":
+    """Load the model. The import of torch waits for this, so that mistakes are told at once."""
+    from oasr.engine import ASREngine
+
+    return ASREngine(config)
+
+
+@app.command(context_settings={"token_normalize_func": lambda word: word.replace("_", "-")})
+def transcribe(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUT",
+            help="File, folder (searched for audio and video, hidden files left out), quoted pattern such as "
+            "'talks/**/*.mp3', or - for standard input.",
+            show_default=False,
+        ),
+    ],
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Folder, file, Hub id or packaged model; see oasr models.")
+    ] = None,
+    form: Annotated[
+        str,
+        typer.Option("--format", metavar="|".join(WRITERS), help="Format of results; into a folder also txt,json."),
+    ] = "txt",
+    output_dir: Annotated[
+        Path | None,
+        typer.Option("--output-dir", "-o", help="Write files here, a.wav as a.wav.txt, in subfolders like the inputs."),
+    ] = None,
+    skip_existing: Annotated[
+        bool, typer.Option("--skip-existing", help="Leave out inputs whose files are in the output folder.")
+    ] = False,
+    language: Annotated[str | None, typer.Option(help="Language spoken, such as en; detected if absent.")] = None,
+    languages: Annotated[str | None, typer.Option(help="Detect among these only, such as en,de.")] = None,
+    task: Annotated[str, typer.Option(help="transcribe, or translate into English.")] = "transcribe",
+    prompt: Annotated[str | None, typer.Option(help="Text taken as said before, for spelling and style.")] = None,
+    temperature: Annotated[float, typer.Option(help="0 takes the likeliest token; above, tokens are drawn.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    max_new_tokens: Annotated[int | None, typer.Option(help="Most tokens for each window of audio.")] = None,
+    suppress_tokens: Annotated[
+        str | None, typer.Option(help="Token ids never to produce, such as 1,2; '' for none. Default: the model's own.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="Configuration file; see oasr config.")] = None,
+    sets: Annotated[
+        list[str],
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as audio.workers=8. Repeatable."),
+    ] = [],  # noqa: B006  typer copies it
+    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="auto, float32, float16 or bfloat16.")] = None,
+    decoder: Annotated[str | None, typer.Option(help="The search; see oasr plugins --kind decoder.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors on standard error.")] = False,
+) -> None:
+    """Write down what is said in audio and video files.
+
+    Exit code 1 says that some inputs failed and the rest are written; 2, that nothing was done.
+    """
+    formats = _formats(form, into_folder=output_dir is not None)
+    if skip_existing and output_dir is None:
+        raise ConfigError("--skip-existing needs --output-dir, which says where to look for what exists")
+    options = DecodingOptions(
+        language=language,
+        languages=tuple(_listed(languages or "")),
+        task=task,  # type: ignore[arg-type]  # which DecodingOptions checks
+        prompt=prompt,
+        temperature=temperature,
+        seed=seed,
+        max_new_tokens=max_new_tokens,
+        suppress_tokens=None if suppress_tokens is None else _token_ids(suppress_tokens),
+    )
+    flags = {"model": model, "device": device, "dtype": dtype, "decoder": decoder}
+    engine_config = load_config(config, sets, flags).config
+    batch = dict(enumerate(gather(inputs, engine_config.audio.max_bytes)))
+    if all(each.error for each in batch.values()):
+        raise ConfigError("\noasr: ".join(str(each.error) for each in batch.values()))
+    with BatchProgress(quiet=quiet) as progress:
+        if output_dir is None:
+            write = progress.beside_bar(write_standard_output)
+            sink: ResultSink = OutputStream(WRITERS[formats[0]], single=is_single(inputs), write=write)
+        else:
+            sink = folder = OutputFolder(output_dir, formats, [each.relative for each in batch.values()])
+            if skip_existing:
+                batch = _without_existing(batch, folder, progress)
+            if batch:
+                folder.prepare()
+        progress.expect(len(batch))
+        with closing(_outcomes(batch, engine_config, options, progress)) as outcomes:
+            failures = _deliver(outcomes, sink, progress)
+        progress.finish()
+    if failures:
+        raise typer.Exit(1)
+
+
+def _without_existing(batch: dict[int, Input], folder: OutputFolder, progress: BatchProgress) -> dict[int, Input]:
+    left = {index: each for index, each in batch.items() if each.error or not folder.holds(index)}
+    progress.note(f"skipping {len(batch) - len(left)} of {len(batch)} inputs, whose output exists")
+    return left
+
+
+def _outcomes(
+    batch: Mapping[int, Input], config: EngineConfig, options: DecodingOptions, progress: BatchProgress
+) -> Generator[tuple[int, Outcome]]:
+    """How each input ended, by its number. The model is loaded only when there is one to read.
+
+    Raises `OasrError` before the first outcome when the engine cannot be had or refuses the options.
+    """
+    bad = [(index, Outcome(each.source, None, each.error)) for index, each in batch.items() if each.error]
+    good = [index for index, each in batch.items() if not each.error]
+    if not good:
+        yield from bad
+        return
+    packaged = default_registry().names(Kind.MODEL)
+    if config.model is None and len(packaged) == 1:
+        progress.note(f"using the packaged model {packaged[0]}; --model names another")
+    with open_engine(config) as engine:
+        progress.start()
+        ended = engine.transcribe_each((batch[index].content for index in good), options)
+        yield from bad
+        for position, outcome in ended:
+            index = good[position]
+            yield index, replace(outcome, source=batch[index].source)
+
+
+def _deliver(outcomes: Iterable[tuple[int, Outcome]], sink: ResultSink, progress: BatchProgress) -> int:
+    """Pass every outcome on, and what has ended also when the batch breaks off. Returns how many failed."""
+    failures = 0
+    try:
+        for index, outcome in outcomes:
+            error = _written(index, outcome, sink)
+            if error is not None:
+                failures += 1
+                sink.fail(index, outcome.source, error)
+                progress.error(str(error) if outcome.source in str(error) else f"{outcome.source}: {error}")
+            elif outcome.transcript is not None:
+                for note in outcome.transcript.notes:
+                    progress.note(f"{outcome.source}: {note}")
+            progress.advance(outcome.transcript.duration if outcome.transcript and not error else None)
+    finally:
+        sink.finish()
+    return failures
+
+
+def _written(index: int, outcome: Outcome, sink: ResultSink) -> OasrError | None:
+    """Write the transcript; the error of the input or of writing it."""
+    if outcome.transcript is None:
+        return outcome.error
+    try:
+        sink.put(index, outcome.source, outcome.transcript)
+    except OutputError as error:
+        return error
+    return None
+
+
+def _formats(text: str, *, into_folder: bool) -> list[str]:
+    words = list(dict.fromkeys(_listed(text)))
+    for word in words:
+        if word not in WRITERS:
+            raise ConfigError(f'--format: there is no format "{word}"; formats are {", ".join(WRITERS)}')
+    if not words or (len(words) > 1 and not into_folder):
+        raise ConfigError(f"--format {text}: name one format, or several with --output-dir")
+    return words
+
+
+def _token_ids(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(word) for word in _listed(text))
+    except ValueError:
+        raise ConfigError(f"--suppress-tokens {text}: write token ids such as 1,2") from None
+
+
+def _listed(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
