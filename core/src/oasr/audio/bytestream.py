@@ -31,6 +31,7 @@ class ByteStream:
 
     def read(self, count: int) -> bytes:
         """Up to `count` bytes; fewer only at the end."""
+        count = min(count, self.size - self.tell())
         with _reporting(self.name):
             return b"".join(_pieces(self.name, self._file, count))
 
@@ -41,6 +42,10 @@ class ByteStream:
         with _reporting(self.name):
             self._file.seek(self._start + position)
         return position
+
+    def leave_out_last(self, count: int) -> None:
+        """End `count` bytes earlier from now on."""
+        self.size -= count
 
     def tell(self) -> int:
         with _reporting(self.name):
@@ -94,7 +99,8 @@ def _buffered(name: str, file: BinaryIO, max_bytes: int) -> BinaryIO:
 def _pieces(name: str, file: BinaryIO, count: int) -> Iterator[bytes]:
     """`count` bytes of `file`, or all that is left."""
     while count > 0:
-        piece: object = file.read(min(count, _CHUNK))
+        asked = min(count, _CHUNK)
+        piece: object = file.read(asked)
         if isinstance(piece, str):
             raise AudioError(name, "is opened in text mode; open it in binary mode ('rb')")
         if piece is None:
@@ -102,8 +108,8 @@ def _pieces(name: str, file: BinaryIO, count: int) -> Iterator[bytes]:
         if not isinstance(piece, (bytes, bytearray, memoryview)):
             raise AudioError(name, f"its read() returned {type(piece).__name__}, not bytes")
         piece = bytes(piece)
-        if len(piece) > count:
-            raise AudioError(name, f"its read({count}) returned {len(piece)} bytes")
+        if len(piece) > asked:
+            raise AudioError(name, f"its read({asked}) returned {len(piece)} bytes")
         if not piece:
             return
         count -= len(piece)

@@ -14,7 +14,7 @@ import numpy as np
 from oasr.audio.builder import AudioBuilder
 from oasr.audio.bytestream import ByteStream
 from oasr.audio.frames import frame_samples, plain_layout
-from oasr.audio.mpeg import TAGS, is_mpeg_audio, states_length
+from oasr.audio.mpeg import TAGS, is_mpeg_audio, states_length, trailing_tags
 from oasr.audio.pcm import Float32Array, downmix
 from oasr.audio.waveform import MAX_SAMPLE_RATE
 from oasr.errors import AudioError, EmptyAudioError, NoAudioStreamError, UnsupportedAudioError
@@ -32,6 +32,9 @@ _SHORTFALL_SECONDS = 0.5
 _SHORTFALL_RATIO = 0.02
 _MAX_FAILURES = 10_000
 _MAX_TRACKS = 16
+
+# What PyAV raises on damaged input; ValueError and RuntimeError come from its own checks.
+_DAMAGE = (av.error.FFmpegError, ValueError, RuntimeError)
 
 # PyAV declares its classes too loosely to help.
 _Container = Any
@@ -57,7 +60,6 @@ def read_container(stream: ByteStream, builder: AudioBuilder) -> int:
             if track.codec_context is None:
                 continue
             tried = True
-            plain_layout(track.codec_context)
             rate, failed = _decode(container, track, builder)
             if rate:
                 _report_damage(stream, container, track, failed, builder)
@@ -71,11 +73,13 @@ def _open(stream: ByteStream) -> _Container:
     stream.seek(0)
     try:
         container = av.open(stream, options=_OPTIONS, metadata_errors="replace")
-    except (av.error.FFmpegError, ValueError) as error:
+    except _DAMAGE as error:
         raise _refusal(stream) from error
-    if container.format.name in ("mp3", "aac") and not is_mpeg_audio(stream):
-        container.close()
-        raise _refusal(stream)
+    if container.format.name in ("mp3", "aac"):
+        if not is_mpeg_audio(stream):
+            container.close()
+            raise _refusal(stream)
+        stream.leave_out_last(trailing_tags(stream))
     return container
 
 
@@ -95,6 +99,10 @@ def _refusal(stream: ByteStream) -> AudioError:
 def _decode(container: _Container, track: _Track, builder: AudioBuilder) -> tuple[int, int]:
     """Feed what decodes; return the rate of the first block (0: none came) and how many packets failed."""
     rate = failed = failed_in_a_row = 0
+    try:
+        plain_layout(track.codec_context)
+    except _DAMAGE:
+        return 0, 1
     for packet in _packets(container, track):
         blocks = _blocks(packet)
         if blocks is None:
@@ -133,7 +141,7 @@ def _blocks(packet: _Packet | None) -> list[tuple[Float32Array, int]] | None:
         blocks = [(downmix(frame_samples(frame)), int(frame.sample_rate)) for frame in frames]
     except av.error.EOFError:
         return []
-    except (av.error.FFmpegError, ValueError, NotImplementedError):
+    except _DAMAGE:
         return [] if bytes(packet)[:3] in TAGS else None
     # Damaged packets can decode to anything, and one NaN would cost the whole file.
     sound = [(mono, rate) for mono, rate in blocks if 1 <= rate <= MAX_SAMPLE_RATE and np.isfinite(mono).all()]

@@ -4,6 +4,8 @@ An MPEG frame starts with eleven set bits, so noise and headerless samples conta
 will find them. Real streams chain: each header's length leads to the next header.
 """
 
+import os
+
 import numpy as np
 
 from oasr.audio.bytestream import ByteStream
@@ -13,6 +15,7 @@ TAGS = (b"ID3", b"TAG", b"APE", b"LYR")
 
 _CHAIN = 3
 _SEARCHED = 1 << 20
+_MAX_TAGS = 64
 _V1 = (
     (),
     (0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448),
@@ -38,12 +41,35 @@ def states_length(stream: ByteStream) -> bool:
     return any(name in head for name in (b"Xing", b"Info", b"VBRI"))
 
 
+def trailing_tags(stream: ByteStream) -> int:
+    """How many bytes at the end are ID3v1 and APE tags: cover art in them can pass for frames."""
+    before = stream.tell()
+    tags = 128 if _at_end(stream, 128).startswith(b"TAG") else 0
+    footer = _at_end(stream, tags + 32)
+    if footer.startswith(b"APETAGEX"):
+        size = int.from_bytes(footer[12:16], "little")  # of the items and this footer
+        header = 32 if footer[23] & 0x80 else 0
+        tags = min(tags + size + header, stream.size)
+    stream.seek(before)
+    return tags
+
+
+def _at_end(stream: ByteStream, distance: int) -> bytes:
+    if distance > stream.size:
+        return b""
+    stream.seek(-distance, os.SEEK_END)
+    return stream.read(32)
+
+
 def _after_tags(stream: ByteStream, count: int) -> bytes:
     """`count` bytes after ID3v2 tags, whose size is four times seven bits. Leaves the stream where libav has it."""
     before = stream.tell()
     position = 0
     stream.seek(0)
-    while (tag := stream.read(10))[:3] == b"ID3" and len(tag) == 10:
+    for _ in range(_MAX_TAGS):
+        tag = stream.read(10)
+        if tag[:3] != b"ID3" or len(tag) < 10:
+            break
         position += 10 + (tag[6] << 21 | tag[7] << 14 | tag[8] << 7 | tag[9])
         stream.seek(position)
     stream.seek(position)

@@ -75,8 +75,10 @@ def _read_samples(source: Samples | tuple[Samples, int], rate: int | None, targe
     if rate is None:
         raise RequestError("an array does not say its sample rate: pass sample_rate= in Hz, or (array, sample_rate)")
     builder = AudioBuilder("<array>", target, limits)
-    if samples.nbytes > limits.max_bytes:
-        raise AudioLimitError("<array>", f"has {samples.nbytes} bytes; the limit is {limits.max_bytes} (max_bytes)")
+    # A sparse tensor has no `nbytes`.
+    size = samples.nbytes if isinstance(samples, np.ndarray) else samples.numel() * samples.element_size()
+    if size > limits.max_bytes:
+        raise AudioLimitError("<array>", f"has {size} bytes; the limit is {limits.max_bytes} (max_bytes)")
     read_array(samples, rate, builder)
     return builder.build()
 

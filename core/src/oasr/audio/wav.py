@@ -22,6 +22,7 @@ _TAGS = {
 }
 _BLOCK_SAMPLES = 1 << 18
 _MAX_FORMAT_BYTES = 1 << 16
+_MAX_CHUNKS = 10_000
 
 
 class OtherCodecError(Exception):
@@ -74,7 +75,9 @@ def _find_chunks(stream: ByteStream) -> tuple[bytes, int, int]:
     data: tuple[int, int] | None = None
     long_size: int | None = None
     position = 12
-    while format_chunk is None or data is None:
+    for _ in range(_MAX_CHUNKS):
+        if format_chunk is not None and data is not None:
+            return format_chunk, *data
         stream.seek(position)
         header = stream.read(8)
         if len(header) < 8:
@@ -91,7 +94,7 @@ def _find_chunks(stream: ByteStream) -> tuple[bytes, int, int]:
             size = long_size if size == 0xFFFFFFFF and long_size is not None else size
             data = position, size
         position += size + _padding(stream, position + size, size)
-    return format_chunk, *data
+    raise UnsupportedAudioError(stream.name, f"WAV with {_MAX_CHUNKS} chunks and no samples among them")
 
 
 def _padding(stream: ByteStream, end: int, size: int) -> int:
