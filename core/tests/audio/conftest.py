@@ -76,6 +76,7 @@ def encode_media(
         picture = out.add_stream("mpeg4", rate=10) if video else None
         track = out.add_stream(codec, rate=rate)
         track.layout = layout
+        track.codec_context.options = {"strict": "experimental"}  # libav's own Vorbis encoder
         channels = track.layout.nb_channels
         samples = make_tone(rate, seconds, channels=channels).astype(np.float32).reshape(1, -1)
         frame = av.AudioFrame.from_ndarray(samples, format="flt", layout=layout)

@@ -22,7 +22,7 @@ FORMATS = {
     "alac": ("alac", "ipod", 44100, 60),
     "opus": ("libopus", "ogg", 48000, 30),
     "webm": ("libopus", "webm", 48000, 30),
-    "oga": ("libvorbis", "ogg", 44100, 25),
+    "oga": ("vorbis", "ogg", 44100, 15),
     "mka": ("aac", "matroska", 48000, 20),
     "aiff": ("pcm_s16be", "aiff", 44100, 60),
     "caf": ("pcm_s24le", "caf", 44100, 60),
@@ -35,7 +35,9 @@ FORMATS = {
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_every_format_is_read_whole(encode, snr, suffix):
     codec, container, rate, least = FORMATS[suffix]
-    audio = read_audio(encode(codec, container, rate), target_rate=16000)
+    audio = read_audio(
+        encode(codec, container, rate, layout="mono" if suffix == "amr" else "stereo"), target_rate=16000
+    )
     assert audio.duration == pytest.approx(2.0, abs=0.06)
     assert snr(audio.samples[1600:-1600], 16000) > least
     assert (audio.truncated, audio.notes) == (False, ())
