@@ -7,11 +7,14 @@ import torch
 
 
 class SlotCache:
-    """Named tensors whose first axis is the slot. The lowest free slot is handed out first, so rows stay dense."""
+    """Named tensors whose first axis is the slot; who acquires one fills it before reading.
+
+    The lowest free slot is handed out first, so the slots in use stay dense.
+    """
 
     def __init__(self, layout: Mapping[str, tuple[int, ...]], slots: int, device: torch.device, dtype: torch.dtype):
         self.tensors = {
-            name: torch.zeros((slots, *shape), device=device, dtype=dtype) for name, shape in layout.items()
+            name: torch.empty((slots, *shape), device=device, dtype=dtype) for name, shape in layout.items()
         }
         self.slots = slots
         self._free = list(range(slots))

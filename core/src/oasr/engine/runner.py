@@ -178,7 +178,9 @@ class Runner:
 
     def _encode_batch(self, rows: Sequence[_Row], failed: dict[Window, OasrError]) -> None:
         waveforms, lengths = self._to_device([row.window.samples for row in rows])
-        encoded = self.model.encode(self._frontend.extract(waveforms, lengths))
+        # float32 means float32: cuDNN would round the convolutions of the encoder to TF32.
+        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+            encoded = self.model.encode(self._frontend.extract(waveforms, lengths))
         self._detect_languages(rows, encoded)
         ready = []
         for index, row in enumerate(rows):

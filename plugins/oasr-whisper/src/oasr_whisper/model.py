@@ -24,7 +24,7 @@ from oasr.interfaces.format import Checkpoint
 from oasr.interfaces.frontend import FeatureBatch
 from oasr.interfaces.heads import AutoregressiveHead, Prompt
 from oasr.interfaces.tokenizer import Tokenizer
-from oasr.nn import Linear, attention
+from oasr.nn import Embedding, Linear, attention
 from oasr.types import DecodingOptions
 from oasr_whisper.config import WhisperConfig, read_config
 from oasr_whisper.prompt import PromptWriter
@@ -131,7 +131,7 @@ class Decoder(nn.Module):
     def __init__(self, config: WhisperConfig):
         super().__init__()
         width = config.width
-        self.tokens = nn.Embedding(config.vocabulary_size, width)
+        self.tokens = Embedding(config.vocabulary_size, width)
         self.positions = nn.Parameter(torch.empty(config.text_context, width))
         self.blocks = nn.ModuleList(
             DecoderBlock(layer, width, config.decoder_heads, config.decoder_ffn)
