@@ -26,6 +26,8 @@ _FORMATS = (
     "mxf,ogg,oma,rm,tak,tta,voc,w64,wav,wv"
 )
 _OPTIONS = {"format_whitelist": _FORMATS, "protocol_whitelist": "none"}
+# Tags in another encoding than UTF-8 must not stop the reading; PyAV 19 lets them pass by itself.
+_METADATA: dict[str, Any] = {} if int(av.__version__.split(".")[0]) >= 19 else {"metadata_errors": "replace"}
 # Formats whose header states the duration. Others let libav estimate it from a bit rate.
 _STATES_DURATION = {"aiff", "asf", "caf", "flac", "matroska", "mov", "ogg", "w64", "wav"}
 _SHORTFALL_SECONDS = 0.5
@@ -72,7 +74,7 @@ def read_container(stream: ByteStream, builder: AudioBuilder) -> int:
 def _open(stream: ByteStream) -> _Container:
     stream.seek(0)
     try:
-        container = av.open(stream, options=_OPTIONS, metadata_errors="replace")
+        container = av.open(stream, options=_OPTIONS, **_METADATA)
     except _DAMAGE as error:
         raise _refusal(stream) from error
     if container.format.name in ("mp3", "aac"):
