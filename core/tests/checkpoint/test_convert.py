@@ -64,6 +64,11 @@ def test_configuration_defaults_and_side_files_come_along(
     assert converted.files["tokenizer"].parent == tmp_path / "out"
 
 
+def test_the_weights_are_as_readable_as_the_description(toy: Callable, registry: Registry, tmp_path: Path) -> None:
+    folder = convert(toy(), registry, tmp_path / "out")
+    assert (folder / "model.safetensors").stat().st_mode == (folder / "oasr.json").stat().st_mode
+
+
 def test_side_files_of_one_name_are_kept_apart(
     toy: Callable, registry: Registry, tmp_path: Path, tokenizer: Path
 ) -> None:

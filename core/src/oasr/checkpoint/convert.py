@@ -95,6 +95,8 @@ def save_native(
         }
         text = json.dumps(description, ensure_ascii=False, indent=2) + "\n"
         (partial / DESCRIPTION).write_text(text, encoding="utf-8")
+        # The library makes the file private; a model is as readable as the rest of the folder.
+        (partial / WEIGHTS).chmod((partial / DESCRIPTION).stat().st_mode)
         _move_into_place(partial, destination)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
