@@ -113,13 +113,19 @@ def _is_pattern(argument: str) -> bool:
 
 
 def _matching(pattern: str) -> Iterator[Input]:
-    """Folders that match are searched. Where the pattern states no extension, only media files are meant."""
-    parts = PurePath(pattern).parts
+    """Folders that match are searched. Where the pattern states no extension, only media files are meant.
+
+    As in a shell, `**` follows no links, which may lead in circles, and hidden files match only what names them.
+    """
+    # A pattern within a name, such as **.wav, has no folders to cross.
+    parts = [part if part == "**" else re.sub(r"\*+", "*", part) for part in PurePath(pattern).parts]
     fixed = next(index for index, part in enumerate(parts) if glob.has_magic(part))
-    root = PurePath(*parts[:fixed])
+    root = Path(*parts[:fixed])
+    names_hidden = any(part.startswith(".") for part in parts[fixed:])
     states_extension = re.search(r"\.[^.*?\[\]]+$", parts[-1]) is not None
-    for match in sorted(glob.iglob(pattern, recursive=True)):  # noqa: PTH207  Path.glob takes no absolute pattern
-        path = Path(match)
+    for path in sorted(root.glob(str(PurePath(*parts[fixed:])))):
+        if not names_hidden and any(part.startswith(".") for part in path.relative_to(root).parts):
+            continue
         if path.is_dir():
             yield from _media_in(path, root, ())
         elif states_extension or _is_media(path.name):

@@ -94,16 +94,16 @@ class BatchProgress:
 
     def finish(self) -> None:
         """Tell the tally. A single input that went well needs none, except to the eyes at a terminal."""
-        elapsed, speed = self._elapsed, self._speed
+        elapsed, speed, read = self._elapsed, self._speed, self._done - self._failed
         self._stop_bar()
-        if self._total > 1 or _is_terminal(sys.stderr):
-            read = self._done - self._failed
+        failures = f"{self._failed} of {self._total} inputs failed"
+        if self._quiet and self._failed and self._total > 1:
+            self.error(failures)
+        elif self._total > 1 or _is_terminal(sys.stderr):
             self.note(
                 f"{read} {'file' if read == 1 else 'files'}, {self._audio_seconds:.1f} s of audio in {elapsed:.1f} s, "
-                f"RTFx {speed:.1f}, {self._failed} failed"
+                f"RTFx {speed:.1f}; {failures if self._failed else 'none failed'}"
             )
-        if self._failed and self._total > 1:
-            self.error(f"{self._failed} of {self._total} inputs failed")
 
     @property
     def _elapsed(self) -> float:

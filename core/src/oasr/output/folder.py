@@ -29,6 +29,8 @@ class OutputFolder(ResultSink):
             # Trying is the only test that a file system which is full, read-only or remote answers truthfully.
             trial.touch(exist_ok=False)
             trial.unlink()
+        except FileExistsError:
+            raise ConfigError(f"--output-dir {self._path}: is a file, not a folder") from None
         except OSError as error:
             raise ConfigError(f"--output-dir {self._path}: cannot be written to: {error.strerror or error}") from None
 

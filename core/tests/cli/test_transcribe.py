@@ -1,0 +1,244 @@
+"""`oasr transcribe`: what it prints and writes, its exit codes, and what it refuses before a model loads."""
+
+import io
+import json
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from oasr.cli import transcribe as command
+from oasr.cli.main import main
+from oasr.errors import CheckpointError
+from oasr.plugin import ComponentSpec, Kind, hookimpl
+from oasr.registry import Registry
+
+Create = Callable[..., Path]
+
+
+def test_one_file_prints_its_text_alone(engine, here: Create, capsys) -> None:
+    here("a.wav")
+    assert main(["transcribe", "a.wav", "--model", "m"]) == 0
+    assert capsys.readouterr() == ("text of a.wav\n", "")
+
+
+def test_several_files_print_in_order_with_their_names(engine, here: Create, capsys) -> None:
+    here("b.wav", "a.wav")
+    assert main(["transcribe", "b.wav", "a.wav"]) == 0
+    assert capsys.readouterr().out == "b.wav: text of b.wav\na.wav: text of a.wav\n"
+
+
+def test_a_folder_prints_names_though_it_holds_one_file(engine, here: Create, capsys) -> None:
+    here("f/a.wav")
+    assert main(["transcribe", "f"]) == 0
+    assert capsys.readouterr().out == "f/a.wav: text of a.wav\n"
+
+
+def test_json_of_one_file_is_one_object(engine, here: Create, capsys) -> None:
+    here("a.wav")
+    assert main(["transcribe", "a.wav", "--format", "json"]) == 0
+    out = capsys.readouterr().out
+    assert json.loads(out)["text"] == "text of a.wav"
+    assert out.count("\n") > 1
+
+
+def test_json_of_several_is_one_object_a_line_with_failures_in_place(engine, here: Create, capsys) -> None:
+    here("f/a.wav", "f/bad.wav", "f/c.wav")
+    assert main(["transcribe", "absent.wav", "f", "--format", "json"]) == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["source"] for line in lines] == ["absent.wav", "f/a.wav", "f/bad.wav", "f/c.wav"]
+    assert [line.get("error") for line in lines] == ["there is no such file", None, "is not audio", None]
+
+
+def test_a_bad_input_stops_nobody(engine, here: Create, capsys) -> None:
+    here("a.wav", "bad.wav", "c.wav")
+    assert main(["transcribe", "a.wav", "bad.wav", "absent.wav", "c.wav", "-o", "out"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert sorted(path.name for path in Path("out").iterdir()) == ["a.wav.txt", "c.wav.txt"]
+    assert "oasr: bad.wav: is not audio\n" in err
+    assert "oasr: absent.wav: there is no such file\n" in err
+    assert err.splitlines()[-1].endswith("; 2 of 4 inputs failed")
+
+
+def test_one_bad_file_is_one_line(engine, here: Create, capsys) -> None:
+    here("bad.wav")
+    assert main(["transcribe", "bad.wav", "--model", "m"]) == 1
+    assert capsys.readouterr() == ("", "oasr: bad.wav: is not audio\n")
+
+
+def test_quiet_leaves_only_errors(engine, here: Create, capsys) -> None:
+    here("a.wav", "bad.wav")
+    assert main(["transcribe", "a.wav", "bad.wav", "-q"]) == 1
+    assert capsys.readouterr().err == "oasr: bad.wav: is not audio\noasr: 1 of 2 inputs failed\n"
+
+
+def test_a_folder_of_results_mirrors_the_folder_of_inputs(engine, here: Create) -> None:
+    here("f/a.wav", "f/a.mp3", "f/deep/ü 日.wav")
+    assert main(["transcribe", "f", "-o", "out", "--format", "txt,json"]) == 0
+    written = {str(path.relative_to("out")) for path in Path("out").rglob("*") if path.is_file()}
+    assert written == {f"{name}.{form}" for name in ("a.wav", "a.mp3", "deep/ü 日.wav") for form in ("txt", "json")}
+    assert Path("out/deep/ü 日.wav.txt").read_text(encoding="utf-8") == "text of ü 日.wav\n"
+
+
+def test_a_result_that_cannot_be_written_costs_no_other(engine, here: Create, capsys) -> None:
+    here("a.wav", "b.wav", "out/a.wav.txt/in the way")
+    assert main(["transcribe", "a.wav", "b.wav", "-o", "out"]) == 1
+    assert Path("out/b.wav.txt").read_text() == "text of b.wav\n"
+    assert "oasr: out/a.wav.txt: cannot be written: Is a directory\n" in capsys.readouterr().err
+
+
+def test_skip_existing_reads_what_is_left(engine, here: Create, capsys) -> None:
+    here("a.wav", "b.wav", "out/a.wav.txt")
+    assert main(["transcribe", "a.wav", "b.wav", "-o", "out", "--skip-existing"]) == 0
+    assert engine.sources == ["b.wav"]
+    assert "skipping 1 of 2 inputs, whose output exists" in capsys.readouterr().err
+
+
+def test_skip_existing_loads_no_model_when_nothing_is_left(engine, here: Create, capsys) -> None:
+    here("a.wav", "out/a.wav.txt")
+    assert main(["transcribe", "a.wav", "-o", "out", "--skip-existing"]) == 0
+    assert engine.opened == []
+    assert "skipping 1 of 1 inputs" in capsys.readouterr().err
+
+
+def test_skip_existing_wants_every_format(engine, here: Create) -> None:
+    here("a.wav", "out/a.wav.txt")
+    assert main(["transcribe", "a.wav", "-o", "out", "--skip-existing", "--format", "txt,json"]) == 0
+    assert Path("out/a.wav.json").is_file()
+
+
+def test_standard_input_is_one_input(engine, here: Create, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    here()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"12345")))
+    assert main(["transcribe", "-", "-o", "out"]) == 0
+    assert Path("out/stdin.txt").read_text() == "text of 5 bytes\n"
+
+
+def test_options_reach_the_engine(engine, here: Create) -> None:
+    here("a.wav")
+    arguments = "--languages en,de --task translate --prompt P --temperature 0.5 --seed 7 --max-new-tokens 9"
+    assert main(["transcribe", "a.wav", *arguments.split(), "--suppress-tokens", "1, 2"]) == 0
+    [options] = engine.options
+    assert (options.languages, options.task, options.prompt) == (("en", "de"), "translate", "P")
+    assert (options.temperature, options.seed, options.max_new_tokens) == (0.5, 7, 9)
+    assert options.suppress_tokens == (1, 2)
+
+
+def test_no_suppressed_tokens_is_not_the_models_own_list(engine, here: Create) -> None:
+    here("a.wav")
+    assert main(["transcribe", "a.wav"]) == 0
+    assert main(["transcribe", "a.wav", "--suppress-tokens", ""]) == 0
+    assert [options.suppress_tokens for options in engine.options] == [None, ()]
+
+
+def test_flags_win_over_the_configuration_file(engine, here: Create) -> None:
+    here("a.wav")
+    Path("c.toml").write_text('model = "from file"\ndevice = "cuda"\n[audio]\nworkers = 2\n')
+    assert main(["transcribe", "a.wav", "--config", "c.toml", "--device", "cpu", "--set", "audio.workers=3"]) == 0
+    [config] = engine.opened
+    assert (config.model, config.device, config.audio.workers) == ("from file", "cpu", 3)
+
+
+def test_options_may_be_spelt_with_underscores(engine, here: Create) -> None:
+    here("a.wav")
+    assert main(["transcribe", "a.wav", "--output_dir=out", "--max_new_tokens", "3"]) == 0
+    assert Path("out/a.wav.txt").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["absent.wav"], "absent.wav: there is no such file"),
+        (["absent.wav", "x*.mp3"], "x*.mp3: matches no audio file"),
+        (["empty"], "empty: holds no file"),
+        (["a.wav", "--format", "srt"], 'there is no format "srt"; formats are txt, json'),
+        (["a.wav", "--format", ""], "name one format"),
+        (["a.wav", "--format", "txt,json"], "name one format, or several with --output-dir"),
+        (["a.wav", "--skip-existing"], "--skip-existing needs --output-dir"),
+        (["a.wav", "-o", "a.wav"], "--output-dir a.wav: is a file"),
+        (["a.wav", "--task", "sing"], "task 'sing' is unknown"),
+        (["a.wav", "--temperature", "nan"], "temperature must be"),
+        (["a.wav", "--temperature", "-1"], "temperature must be"),
+        (["a.wav", "--seed", "-1"], "seed must be"),
+        (["a.wav", "--max-new-tokens", "0"], "max_new_tokens must be"),
+        (["a.wav", "--language", "en", "--languages", "de"], "exclude each other"),
+        (["a.wav", "--suppress-tokens", "1;2"], "--suppress-tokens 1;2: write token ids"),
+        (["a.wav", "--config", "absent.toml"], "absent.toml: there is no such file"),
+        (["a.wav", "--set", "wrong"], "--set wrong: write KEY=VALUE"),
+        (["a.wav", "--device", "tpu"], '"tpu" is not a device'),
+        (["a.wav", "--decoder", "nobody"], 'No decoder named "nobody"'),
+        (["a.wav", "--dtype", "int3"], "dtype"),
+        ([], "Missing argument"),
+    ],
+)
+def test_what_the_command_line_has_wrong_is_told_before_a_model_loads(
+    engine, here: Create, capsys, arguments: list[str], complaint: str
+) -> None:
+    (here("a.wav") / "empty").mkdir()
+    before = sorted(Path().rglob("*"))
+    assert main(["transcribe", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert complaint in err
+    assert out == ""
+    assert engine.opened == []
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_telling_a_mistake_imports_no_torch(tmp_path: Path) -> None:
+    code = (
+        "import sys; from oasr.cli.main import main; code = main(['transcribe', 'absent.wav']); "
+        "sys.exit(9 if {'torch', 'numpy', 'av'} & set(sys.modules) else code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False, capture_output=True)
+    assert done.returncode == 2
+
+
+def test_a_model_that_does_not_load_is_one_message(engine, here: Create, capsys) -> None:
+    here("a.wav")
+    engine.refusal = CheckpointError("m lacks model.bin")
+    assert main(["transcribe", "a.wav", "--model", "m"]) == 1
+    assert capsys.readouterr() == ("", "oasr: m lacks model.bin\n")
+
+
+def test_ctrl_c_keeps_what_has_ended(engine, here: Create, capsys) -> None:
+    here("a.wav", "b.wav", "c.wav")
+
+    def interrupt(count: int) -> None:
+        if count == 2:
+            raise KeyboardInterrupt
+
+    engine.after = interrupt
+    assert main(["transcribe", "a.wav", "b.wav", "c.wav"]) == 130
+    assert capsys.readouterr().out == "b.wav: text of b.wav\nc.wav: text of c.wav\n"
+
+
+def test_the_model_used_without_being_named_is_said(
+    engine, here: Create, capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here("a.wav")
+    plugin = ModuleType("acme.plugin")
+    plugin.OASR_API = 1
+    spec = ComponentSpec(Kind.MODEL, "acme-small", "A model", "acme:Model")
+    plugin.oasr_components = hookimpl(lambda: [spec], specname="oasr_components")
+    monkeypatch.setattr(command, "default_registry", lambda: Registry.from_modules(plugin))
+    assert main(["transcribe", "a.wav"]) == 0
+    assert capsys.readouterr().err == "oasr: using the packaged model acme-small; --model names another\n"
+
+
+def test_what_the_engine_remarks_on_an_input_is_said(engine, here: Create, capsys) -> None:
+    here("a.wav")
+    engine.notes = ("ends in the middle of a frame",)
+    assert main(["transcribe", "a.wav", "--model", "m"]) == 0
+    assert capsys.readouterr().err == "oasr: a.wav: ends in the middle of a frame\n"
+
+
+def test_a_warning_is_one_line(engine, here: Create, capsys) -> None:
+    here("a.wav")
+    engine.after = lambda count: warnings.warn("float16 is not\n  for CPUs", stacklevel=1)
+    assert main(["transcribe", "a.wav", "--model", "m"]) == 0
+    assert capsys.readouterr().err == "oasr: warning: float16 is not for CPUs\n"

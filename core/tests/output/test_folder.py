@@ -1,0 +1,103 @@
+"""Results in a folder: whole files, or none and an error that says why."""
+
+import json
+import os
+from pathlib import Path, PurePath
+
+import pytest
+
+from oasr.errors import ConfigError
+from oasr.output.folder import OutputFolder
+from oasr.output.sink import OutputError
+from oasr.types import Transcript
+
+HELLO = Transcript(text="hello", segments=(), language="en", duration=1.0)
+
+
+def folder(path: Path, *places: str, formats: tuple[str, ...] = ("txt",)) -> OutputFolder:
+    return OutputFolder(path, formats, [PurePath(place) for place in places])
+
+
+def files_in(path: Path) -> list[str]:
+    return sorted(str(file.relative_to(path)) for file in path.rglob("*") if not file.is_dir())
+
+
+def test_files_keep_the_folders_and_the_extension_of_their_input(tmp_path: Path) -> None:
+    out = folder(tmp_path, "a.wav", "a.mp3", "deep/er/日本 ü.wav", formats=("txt", "json"))
+    for index in range(3):
+        out.put(index, f"source {index}", HELLO)
+    assert files_in(tmp_path) == sorted(
+        f"{place}.{form}" for place in ("a.wav", "a.mp3", "deep/er/日本 ü.wav") for form in ("txt", "json")
+    )
+    assert json.loads((tmp_path / "a.mp3.json").read_text(encoding="utf-8"))["source"] == "source 1"
+
+
+def test_an_input_is_held_once_all_its_files_exist(tmp_path: Path) -> None:
+    out = folder(tmp_path, "a.wav", formats=("txt", "json"))
+    assert not out.holds(0)
+    (tmp_path / "a.wav.txt").touch()
+    assert not out.holds(0)
+    out.put(0, "a.wav", HELLO)
+    assert out.holds(0)
+
+
+def test_what_existed_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.wav.txt").write_text("older and longer text")
+    folder(tmp_path, "a.wav").put(0, "a.wav", HELLO)
+    assert (tmp_path / "a.wav.txt").read_text() == "hello\n"
+
+
+def test_files_get_the_permissions_that_the_user_wants(tmp_path: Path) -> None:
+    folder(tmp_path, "a.wav").put(0, "a.wav", HELLO)
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "a.wav.txt").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.wav.txt").write_text("old")
+
+    def full(self: Path, *_: object, **__: object) -> None:
+        self.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OutputError, match=r"a\.wav\.txt: cannot be written: No space left on device"):
+        folder(tmp_path, "a.wav").put(0, "a.wav", HELLO)
+    monkeypatch.undo()
+    assert files_in(tmp_path) == ["a.wav.txt"]
+    assert (tmp_path / "a.wav.txt").read_text() == "old"
+
+
+def test_a_name_that_is_no_utf_8_is_written_and_read_back(tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9.wav")
+    folder(tmp_path, name, formats=("json",)).put(0, name, HELLO)
+    [file] = tmp_path.iterdir()
+    assert json.loads(file.read_text(encoding="utf-8"))["source"] == name
+
+
+def test_the_longest_names_a_file_system_takes_are_written(tmp_path: Path) -> None:
+    name = "n" * 247 + ".wav"
+    folder(tmp_path, name).put(0, name, HELLO)
+    assert files_in(tmp_path) == [f"{name}.txt"]
+
+
+def test_preparing_creates_the_folder_and_leaves_it_empty(tmp_path: Path) -> None:
+    folder(tmp_path / "new" / "er").prepare()
+    assert list((tmp_path / "new" / "er").iterdir()) == []
+
+
+def test_preparing_refuses_a_file(tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+    with pytest.raises(ConfigError, match=r"--output-dir .*taken: is a file"):
+        folder(tmp_path / "taken").prepare()
+    with pytest.raises(ConfigError, match=r"--output-dir .*inside: cannot be written to: Not a directory"):
+        folder(tmp_path / "taken" / "inside").prepare()
+
+
+def test_preparing_refuses_a_folder_that_takes_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, **_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    with pytest.raises(ConfigError, match="cannot be written to: Permission denied"):
+        folder(tmp_path).prepare()
