@@ -34,8 +34,8 @@ def test_away_from_a_terminal_a_line_comes_every_ten_seconds_and_a_tally(capsys)
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [
-        "oasr: 17 of 40 files, 0.17 h of audio, RTFx 60.0, 10 s so far, about 14 s left",
-        "oasr: 34 of 40 files, 0.34 h of audio, RTFx 60.0, 20 s so far, about 4 s left",
+        "oasr: 17 of 40 files, 10.2 min of audio, RTFx 60.0, 10.2 s so far, about 13.8 s left",
+        "oasr: 34 of 40 files, 20.4 min of audio, RTFx 60.0, 20.4 s so far, about 3.6 s left",
         "oasr: 40 files, 1440.0 s of audio in 24.0 s, RTFx 60.0; none failed",
     ]
 

@@ -30,6 +30,7 @@ from oasr.plugin import CommandSpec
 COMMANDS = (
     CommandSpec("transcribe", "Write down what is said in audio and video files", "oasr.cli.transcribe:app"),
     CommandSpec("models", "List the models that are on this machine", "oasr.cli.models:command"),
+    CommandSpec("convert", "Write a checkpoint in OASR's own layout", "oasr.cli.convert:command"),
     CommandSpec("plugins", "List the installed plugins and what is wrong with them", "oasr.cli.plugins:app"),
     CommandSpec("config", "Write, show and check configurations", "oasr.cli.config:app"),
     CommandSpec("doctor", "Check this machine: versions, devices, plugins, caches", "oasr.cli.doctor:command"),

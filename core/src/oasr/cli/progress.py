@@ -83,13 +83,15 @@ class BatchProgress:
         self._audio_seconds += audio_seconds or 0.0
         if self._bar is not None:
             bar, task = self._bar
-            bar.update(task, completed=self._done, tally=f"{self._audio_seconds / 3600:.2f} h  RTFx {self._speed:.1f}")
+            bar.update(
+                task, completed=self._done, tally=f"{_spell(self._audio_seconds)} of audio  RTFx {self._speed:.1f}"
+            )
         elif self._clock() - self._last_line >= _LINE_INTERVAL and self._done < self._total:
             self._last_line = self._clock()
             left = self._elapsed * (self._total - self._done) / self._done
             self.note(
-                f"{self._done} of {self._total} files, {self._audio_seconds / 3600:.2f} h of audio, "
-                f"RTFx {self._speed:.1f}, {self._elapsed:.0f} s so far, about {left:.0f} s left"
+                f"{self._done} of {self._total} files, {_spell(self._audio_seconds)} of audio, "
+                f"RTFx {self._speed:.1f}, {_spell(self._elapsed)} so far, about {_spell(left)} left"
             )
 
     def finish(self) -> None:
@@ -153,6 +155,12 @@ class BatchProgress:
 def _print_line(text: str) -> None:
     if sys.stderr is not None:  # it is when closed, and print would turn to standard output
         print(f"oasr: {text}", file=sys.stderr, flush=True)
+
+
+def _spell(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 6000 else f"{seconds / 3600:.2f} h"
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
