@@ -40,7 +40,7 @@ def extract(recorded: Recorded, clip: int) -> FeatureBatch:
 
 
 def encode(recorded: Recorded, clip: int) -> EncoderOutput:
-    return recorded.engine._runner.model.encode(extract(recorded, clip))
+    return recorded.engine._runner.encode([recorded.clips[clip].samples])
 
 
 def read(recorded: Recorded, clips: list[int], **options: Any) -> list[Any]:

@@ -189,20 +189,24 @@ class ASREngine:
         self, sources: Iterator[tuple[int, Source | Audio]], options: DecodingOptions
     ) -> Iterator[tuple[int, Outcome]]:
         workers = self._config.audio.workers
+        rows = self._runner.rows
         reading: dict[Future[Audio], tuple[int, str]] = {}
         decoding: dict[Future[Outcome], tuple[int, Request]] = {}
         exhausted = False
         with ThreadPoolExecutor(workers, thread_name_prefix="oasr-audio") as pool:
             try:
                 while True:
-                    while not exhausted and len(reading) < 2 * workers and self._hungry(decoding.values()):
+                    at_hand = sum(len(request.windows) for _, request in decoding.values())
+                    while not exhausted and len(reading) + at_hand < _READ_AHEAD * rows:
                         index, source = next(sources, (-1, ""))
                         exhausted = index < 0
                         if not exhausted:
                             reading[pool.submit(self._read, source)] = (index, source_name(source))
                     if not reading and not decoding:
                         return
-                    if not decoding:
+                    # An idle device is better served by a full batch than by the first file that has been read.
+                    filling = bool(reading) and at_hand < rows and not self._scheduler.running
+                    if filling:
                         wait(reading, return_when=FIRST_COMPLETED)
                     for read in [future for future in reading if future.done()]:
                         index, name = reading.pop(read)
@@ -212,7 +216,8 @@ class ASREngine:
                             continue
                         waiter: Future[Outcome] = Future()
                         decoding[waiter] = (index, self._submit(read.result(), options, waiter))
-                    self._drive(decoding)
+                    if not filling:
+                        self._drive(decoding)
                     for ended in [future for future in decoding if future.done()]:
                         index, _ = decoding.pop(ended)
                         yield index, ended.result()
@@ -221,10 +226,6 @@ class ASREngine:
                     read.cancel()
                 for _, request in decoding.values():
                     self.abort(request.id)
-
-    def _hungry(self, decoding: Iterable[tuple[int, Request]]) -> bool:
-        """Whether too little audio is at hand to keep the device busy."""
-        return sum(len(request.windows) for _, request in decoding) < _READ_AHEAD * self._runner.rows
 
     def _drive(self, decoding: "dict[Future[Outcome], tuple[int, Request]]") -> None:
         """Advance the engine, unless another thread just did so to the end of one of these."""

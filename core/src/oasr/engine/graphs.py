@@ -1,36 +1,49 @@
 """CUDA graphs of decode steps: one launch in place of hundreds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import torch
 
+_MOST_GRAPHS = 64
+
 
 class StepGraphs:
-    """Captures `step(rows, blocks)` once for each size it is asked for, rounded up, and replays it after.
+    """Captures `step(rows, blocks)` once for each size and setting it is asked for, and replays it after.
 
-    `step` must write its results into tensors that stay, and may be asked for more rows or blocks than needed.
+    `step` must keep its state in tensors that stay, and may be asked for more rows or blocks than needed.
     """
 
-    def __init__(self, step: Callable[[int, int], None], most_rows: int, most_blocks: int):
+    def __init__(self, step: Callable[[int, int], None]):
         self._step = step
-        self._most_rows = most_rows
-        self._most_blocks = most_blocks
-        self._graphs: dict[tuple[int, int], torch.cuda.CUDAGraph] = {}
+        self._graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
         self._pool: Any = None
 
-    def run(self, rows: int, blocks: int) -> None:
-        size = (min(_round_up(rows), self._most_rows), min(_round_up(blocks), self._most_blocks))
-        if size not in self._graphs:
-            self._graphs[size] = self._capture(*size)
-        self._graphs[size].replay()
+    def run(self, rows: int, blocks: int, most_rows: int, most_blocks: int, setting: Hashable) -> None:
+        """Do one step. `setting` stands for whatever else decides what the step computes.
 
-    def _capture(self, rows: int, blocks: int) -> torch.cuda.CUDAGraph:
+        Raises `RuntimeError` when the step cannot be captured.
+        """
+        size = (min(_round_up(rows), most_rows), min(_round_up(blocks), most_blocks))
+        graph = self._graphs.get((size, setting))
+        if graph is not None:
+            graph.replay()
+            return
+        self._step_aside(*size)
+        if len(self._graphs) == _MOST_GRAPHS:
+            del self._graphs[next(iter(self._graphs))]
+        self._graphs[size, setting] = self._capture(*size)
+
+    def _step_aside(self, rows: int, blocks: int) -> None:
+        """A step as usual, on a side stream: libraries allocate their workspaces outside the graph then."""
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):  # libraries allocate their workspaces outside the graph
+        with torch.cuda.stream(side):
             self._step(rows, blocks)
         torch.cuda.current_stream().wait_stream(side)
+
+    def _capture(self, rows: int, blocks: int) -> torch.cuda.CUDAGraph:
+        """Record the next step without doing it."""
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
             self._step(rows, blocks)

@@ -48,8 +48,12 @@ class RowState:
             ends=integers(rows),
             score=torch.zeros(rows, device=device),
             finite=torch.ones(rows, dtype=torch.bool, device=device),
-            finished=torch.zeros(rows, dtype=torch.bool, device=device),
+            finished=torch.ones(rows, dtype=torch.bool, device=device),
         )
+
+    @property
+    def rows(self) -> int:
+        return len(self.tokens)
 
     def _tensors(self) -> list[torch.Tensor]:
         return [getattr(self, name) for name in self.__slots__]
@@ -86,6 +90,8 @@ class RowState:
             tensor[target] = tensor[source]
 
     def clear(self, row: int) -> None:
-        """Detach a row from the caches: padding of a captured batch computes it too, and must write to nobody."""
+        """Detach a row: padding of a captured batch computes it too, and must write to nobody."""
         self.tables[row] = 0
         self.lengths[row] = 0
+        self.counts[row] = 0
+        self.finished[row] = True

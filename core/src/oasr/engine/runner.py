@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from oasr.cache.paged import Lease, PagedCache, blocks_for
 from oasr.cache.slots import SlotCache
@@ -24,7 +25,9 @@ from oasr.types import DecodingOptions
 
 _logger = logging.getLogger(__name__)
 
-_GPU_STEPS_PER_SYNC = 8  # a finished row idles for at most seven steps, and the device never waits for the host
+_STEPS_PER_SYNC = (
+    8  # of captured steps: a finished row idles for at most seven, and the device need not wait for the host
+)
 
 
 @dataclass(eq=False, slots=True)
@@ -90,11 +93,8 @@ class Runner:
         )
         self._rows: list[_Row] = []
         self._rules: list[tuple[LogitsRule, torch.Tensor | None]] = []
-        self._steps_per_sync = 1
-        self._graphs: StepGraphs | None = None
-        if device.type == "cuda":
-            self._steps_per_sync = _GPU_STEPS_PER_SYNC
-            self._graphs = StepGraphs(self._step_first, rows, self._paged.blocks_per_row)
+        self._uniform = False
+        self._graphs = StepGraphs(self._choose_and_step) if device.type == "cuda" else None
 
     @property
     def busy(self) -> bool:
@@ -134,18 +134,12 @@ class Runner:
     @torch.inference_mode()
     def advance(self) -> list[tuple[Window, Decoded | OasrError]]:
         """Decode one token of every row, on a GPU several; returns the windows that finished."""
-        failed: list[tuple[_Row, OasrError]] = []
-        for _ in range(self._steps_per_sync - 1):
-            self._choose()
-            failed += self._step()
-        self._choose()
-        done: list[tuple[Window, Decoded | OasrError]] = list(self._retire())
-        if self._rows:
-            failed += self._step()
-        for row, error in failed:
-            if row in self._rows:
-                done.append((row.window, error))
-                self._remove(row, scrub=True)
+        if self._graphs is not None and self._uniform and self._replay(self._graphs):
+            done: list[tuple[Window, Decoded | OasrError]] = list(self._retire())
+        else:
+            self._choose(len(self._rows))
+            done = list(self._retire())
+            done += self._step()
         if done:
             self._group_rules()
         return done
@@ -177,10 +171,7 @@ class Runner:
             self._encode(left[half:], failed)
 
     def _encode_batch(self, rows: Sequence[_Row], failed: dict[Window, OasrError]) -> None:
-        waveforms, lengths = self._to_device([row.window.samples for row in rows])
-        # float32 means float32: cuDNN would round the convolutions of the encoder to TF32.
-        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            encoded = self.model.encode(self._frontend.extract(waveforms, lengths))
+        encoded = self.encode([row.window.samples for row in rows])
         self._detect_languages(rows, encoded)
         ready = []
         for index, row in enumerate(rows):
@@ -197,16 +188,18 @@ class Runner:
             row.lease = lease
             ready.append(index)
         if ready:
-            kept = torch.tensor(ready, device=waveforms.device)
+            kept = torch.tensor(ready, device=encoded.frames.device)
             self._begin([rows[i] for i in ready], EncoderOutput(encoded.frames[kept], encoded.lengths[kept]))
 
-    def _to_device(self, samples: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def encode(self, samples: Sequence[torch.Tensor]) -> EncoderOutput:
+        """Features and encoder of waveforms (samples,) of any lengths up to the model's window."""
         device = self.model.device
-        lengths = torch.tensor([len(s) for s in samples])
-        batch = torch.zeros(len(samples), int(lengths.max()), pin_memory=device.type == "cuda")
-        for row, waveform in zip(batch, samples, strict=True):
-            row[: len(waveform)] = waveform
-        return batch.to(device, non_blocking=True), lengths.to(device)
+        # Pageable memory on purpose: allocating pinned memory for each batch takes longer than copying it.
+        waveforms = pad_sequence(list(samples), batch_first=True).to(device)
+        lengths = torch.tensor([len(each) for each in samples], device=device)
+        # float32 means float32: cuDNN would round the convolutions of the encoder to TF32.
+        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+            return self.model.encode(self._frontend.extract(waveforms, lengths))
 
     def _detect_languages(self, rows: Sequence[_Row], encoded: EncoderOutput) -> None:
         """Let the model name the language of the rows that do not say it: the likeliest of those allowed."""
@@ -274,9 +267,8 @@ class Runner:
         )
         return self._head.prefill(tokens, lengths, encoded, view)
 
-    def _choose(self) -> None:
-        """Take the next token of every row from its logits."""
-        n = len(self._rows)
+    def _choose(self, n: int) -> None:
+        """Take the next token of the first rows from their logits."""
         state = self._state
         logits = state.logits[:n]
         for rule, rows in self._rules:
@@ -284,27 +276,41 @@ class Runner:
                 logits = rule.apply(logits, state.generated[:n], state.counts[:n])
             else:
                 logits[rows] = rule.apply(logits[rows], state.generated[rows], state.counts[rows])
-        tokens = self._decoder.advance(logits, state.generated[:n], state.counts[:n], [row.state for row in self._rows])
+        states = [row.state for row in self._rows] + [None] * (n - len(self._rows))
+        tokens = self._decoder.advance(logits, state.generated[:n], state.counts[:n], states)
         chosen = logits.gather(1, tokens[:, None])[:, 0]
         state.take(tokens, chosen - logits.logsumexp(dim=-1))
 
-    def _step(self) -> list[tuple[_Row, OasrError]]:
-        """Feed the tokens chosen last. Returns the rows that cannot go on."""
-        failed: list[tuple[_Row, OasrError]] = []
-        n = len(self._rows)
+    def _choose_and_step(self, rows: int, blocks: int) -> None:
+        self._choose(rows)
+        self._step_rows(0, rows, blocks)
+
+    def _replay(self, graphs: StepGraphs) -> bool:
+        """Decode several tokens as captured. False when they cannot be captured; the rows are as before then."""
+        rules = tuple(rule for rule, _ in self._rules)
+        try:
+            for _ in range(_STEPS_PER_SYNC):
+                graphs.run(len(self._rows), self._next_blocks(), self._state.rows, self._paged.blocks_per_row, rules)
+        except RuntimeError as error:
+            _logger.warning("decoding without CUDA graphs: the step could not be captured (%s)", error)
+            self._graphs = None
+            return False
+        return True
+
+    def _next_blocks(self) -> int:
+        """Blocks that hold every row once each has one token more."""
         for row in self._rows:
             row.length += 1
-        blocks = min(max(blocks_for(row.length) for row in self._rows), self._paged.blocks_per_row)
-        try:
-            if self._graphs is not None:
-                self._graphs.run(n, blocks)
-            else:
-                self._step_rows(0, n, blocks)
-        except Exception as error:
-            _logger.debug("a decode step of %d rows failed (%s); splitting it", n, error)
-            self._step_split(0, n, blocks, failed)
-        self._state.lengths[:n] += ~self._state.finished[:n]
-        return failed
+        return min(max(blocks_for(row.length) for row in self._rows), self._paged.blocks_per_row)
+
+    def _step(self) -> list[tuple[Window, OasrError]]:
+        """Feed the tokens chosen last; rows that cannot go on are taken out and returned with the reason."""
+        failed: list[tuple[_Row, OasrError]] = []
+        if self._rows:
+            self._step_split(0, len(self._rows), self._next_blocks(), failed)
+        for row, _ in failed:
+            self._remove(row, scrub=True)
+        return [(row.window, error) for row, error in failed]
 
     def _step_split(self, start: int, stop: int, blocks: int, failed: list[tuple[_Row, OasrError]]) -> None:
         try:
@@ -313,18 +319,17 @@ class Runner:
             if stop - start == 1:
                 failed.append((self._rows[start], _as_error(error)))
                 return
+            _logger.debug("a decode step of %d rows failed (%s); splitting it", stop - start, error)
             middle = (start + stop) // 2
             self._step_split(start, middle, blocks, failed)
             self._step_split(middle, stop, blocks, failed)
-
-    def _step_first(self, rows: int, blocks: int) -> None:
-        self._step_rows(0, rows, blocks)
 
     def _step_rows(self, start: int, stop: int, blocks: int) -> None:
         rows = slice(start, stop)
         state = self._state
         view = RowsView(self._paged, self._slots, rows, state.tables[rows, :blocks], state.lengths[rows])
         state.logits[rows] = self._head.step(state.tokens[rows], view)
+        state.lengths[rows] += ~state.finished[rows]
 
     def _retire(self) -> Iterable[tuple[Window, Decoded]]:
         """Take the finished rows out. This is the one place that waits for the device."""
@@ -368,6 +373,7 @@ class Runner:
             (rule, None if len(rows) == len(self._rows) else torch.tensor(rows, device=self.model.device))
             for rule, rows in governed.items()
         ]
+        self._uniform = all(rows is None for _, rows in self._rules) and all(row.state is None for row in self._rows)
 
 
 def _as_error(error: Exception) -> OasrError:

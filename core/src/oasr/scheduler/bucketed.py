@@ -6,7 +6,7 @@ from oasr.interfaces.batching import BatchingPolicy, Budget, Waiting
 from oasr.scheduler.config import BucketedConfig
 
 _BUCKET_RATIO = 1.25  # the longest of a batch is at most this much longer than the shortest, so padding stays small
-_WORTHWHILE_SHARE = 4  # an encoder batch pays once a quarter of the rows is free
+_WORTHWHILE_SHARE = 4  # while others decode, an encoder batch pays from a quarter of the rows on
 
 
 class BucketedPolicy(BatchingPolicy):
@@ -31,7 +31,7 @@ class BucketedPolicy(BatchingPolicy):
     def _worthwhile(self, waiting: int, budget: Budget, waited: float) -> bool:
         if budget.running == 0 or waited >= self._config.max_wait_seconds:
             return True
-        return waiting <= budget.rows or budget.rows * _WORTHWHILE_SHARE >= budget.rows + budget.running
+        return min(waiting, budget.rows) * _WORTHWHILE_SHARE >= budget.rows + budget.running
 
     def _fits(self, windows: list[Waiting]) -> bool:
         longest = max(window.frames for window in windows)
