@@ -1,6 +1,8 @@
 """`oasr models`: what is there, what it can do, and what is wrong with the rest."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -82,3 +84,8 @@ def test_json_of_no_models_is_an_empty_list(machine, capsys) -> None:
     machine()
     assert main(["models", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
+
+
+def test_listing_imports_no_torch() -> None:
+    code = "import sys; from oasr.cli.main import main; main(['models']); sys.exit(bool({'torch'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0

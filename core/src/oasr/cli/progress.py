@@ -101,7 +101,7 @@ class BatchProgress:
         failures = f"{self._failed} of {self._total} inputs failed"
         if self._quiet and self._failed and self._total > 1:
             self.error(failures)
-        elif self._total > 1 or _is_terminal(sys.stderr):
+        elif self._total > 1 or (self._total and _is_terminal(sys.stderr)):
             self.note(
                 f"{read} {'file' if read == 1 else 'files'}, {self._audio_seconds:.1f} s of audio in {elapsed:.1f} s, "
                 f"RTFx {speed:.1f}; {failures if self._failed else 'none failed'}"
