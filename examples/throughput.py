@@ -18,9 +18,7 @@ parser.add_argument("--repeat", type=int, default=4, help="clips for each row")
 options = parser.parse_args()
 
 for rows in options.rows:
-    config = EngineConfig(
-        model=options.model, device=options.device, dtype=options.dtype, batching={"max_rows": rows}
-    )
+    config = EngineConfig(model=options.model, device=options.device, dtype=options.dtype, batching={"max_rows": rows})
     with ASREngine(config) as engine:
         clips = [read_audio(path, target_rate=engine.facts.sample_rate) for path in options.audio]
         batch = [clips[i % len(clips)] for i in range(max(len(clips), rows * options.repeat))]

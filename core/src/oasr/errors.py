@@ -80,6 +80,10 @@ class CheckpointError(OasrError):
     """A checkpoint is missing, damaged, incomplete or of a variant that is not supported."""
 
 
+class ModelNotFoundError(CheckpointError):
+    """Nothing of the name given can be had: no path, packaged model or model of the Hub."""
+
+
 class RequestError(OasrError, ValueError):
     """A request asks for something this model or decoder cannot do, or is malformed."""
 

@@ -38,7 +38,7 @@ class SlotCache:
             self._taken.remove(slot)
             heapq.heappush(self._free, slot)
 
-    def move(self, source: int, target: int) -> None:
-        """Copy a taken slot's state into another taken slot."""
+    def move(self, sources: torch.Tensor, targets: torch.Tensor) -> None:
+        """Copy the state of slots into as many other slots."""
         for tensor in self.tensors.values():
-            tensor[target].copy_(tensor[source])
+            tensor[targets] = tensor[sources]

@@ -8,7 +8,7 @@ from oasr.checkpoint.damage import shortened
 from oasr.checkpoint.hub_cache import HubId, cache_folder, is_offline, snapshot, snapshots
 from oasr.checkpoint.hub_files import missing_files, wanted
 from oasr.checkpoint.sniff import open_checkpoint
-from oasr.errors import CheckpointError, OasrError, UnknownComponentError
+from oasr.errors import CheckpointError, ModelNotFoundError, OasrError, UnknownComponentError
 from oasr.interfaces.model import PackagedModel
 from oasr.plugin import Kind
 from oasr.registry import Registry
@@ -49,7 +49,7 @@ def locate(model: str | Path | None, registry: Registry) -> Path:
         return packaged.path()
     hub_id = HubId.parse(text)
     if hub_id is None or isinstance(model, Path):
-        raise CheckpointError(_unknown(text, registry))
+        raise ModelNotFoundError(_unknown(text, registry))
     return _from_hub(hub_id)
 
 
@@ -72,7 +72,7 @@ def _only_packaged(registry: Registry) -> Path:
         model: PackagedModel = registry.load(Kind.MODEL, names[0])()
         return model.path()
     installed = f"several are installed ({', '.join(names)})" if names else "none is installed"
-    raise CheckpointError(
+    raise ModelNotFoundError(
         f"No model was named, and of packaged models {installed}. Name one, a folder, or a Hub id such as "
         "openai/whisper-tiny."
     )
@@ -108,7 +108,7 @@ def _from_hub(model: HubId) -> Path:
             "tokenizer.json of it"
         )
     if is_offline():
-        raise CheckpointError(
+        raise ModelNotFoundError(
             f"{lacking}, and HF_HUB_OFFLINE forbids downloading. Unset it, or copy the model to a folder and name that."
         )
     return _download(model, lacking)
@@ -133,9 +133,9 @@ def _download(model: HubId, lacking: str) -> Path:
             f"{model} is gated: accept its terms on https://huggingface.co/{model.repository}, then run: hf auth login"
         ) from error
     except RevisionNotFoundError as error:
-        raise CheckpointError(f"{model.repository} has no branch, tag or commit {model.revision!r}.") from error
+        raise ModelNotFoundError(f"{model.repository} has no branch, tag or commit {model.revision!r}.") from error
     except RepositoryNotFoundError as error:
-        raise CheckpointError(
+        raise ModelNotFoundError(
             f"{model.repository} is no path here, and the Hugging Face Hub has no such model, or it is private: check "
             "the name, or run: hf auth login"
         ) from error

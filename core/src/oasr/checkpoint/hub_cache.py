@@ -55,9 +55,9 @@ def snapshot(model: HubId) -> Path | None:
     commit = model.revision
     reference = repository / "refs" / model.revision
     if not _COMMIT.fullmatch(commit) and reference.is_file():
-        commit = reference.read_text(encoding="ascii").strip()
+        commit = reference.read_text(encoding="ascii", errors="replace").strip()
     folder = repository / "snapshots" / commit
-    return folder if folder.is_dir() else None
+    return folder if commit and folder.is_dir() else None
 
 
 def snapshots() -> Iterator[tuple[HubId, Path]]:

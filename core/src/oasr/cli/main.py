@@ -20,6 +20,7 @@ from oasr.errors import (
     AmbiguousComponentError,
     ComponentLoadError,
     ConfigError,
+    ModelNotFoundError,
     OasrError,
     RequestError,
     UnknownComponentError,
@@ -32,12 +33,13 @@ COMMANDS = (
     CommandSpec("models", "List the models that are on this machine", "oasr.cli.models:command"),
     CommandSpec("convert", "Write a checkpoint in OASR's own layout", "oasr.cli.convert:command"),
     CommandSpec("plugins", "List the installed plugins and what is wrong with them", "oasr.cli.plugins:app"),
+    CommandSpec("check", "Hold a plugin to the laws of what it offers", "oasr.cli.check:command"),
     CommandSpec("config", "Write, show and check configurations", "oasr.cli.config:app"),
     CommandSpec("doctor", "Check this machine: versions, devices, plugins, caches", "oasr.cli.doctor:command"),
 )
 
 # What the person who typed the command can put right by typing another.
-_USAGE_ERRORS = (ConfigError, UnknownComponentError, AmbiguousComponentError, RequestError)
+_USAGE_ERRORS = (ConfigError, UnknownComponentError, AmbiguousComponentError, ModelNotFoundError, RequestError)
 
 _log = logging.getLogger("oasr")
 
@@ -137,7 +139,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         code = _run(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # absent when the shell closed it with >&-
+            sys.stdout.flush()
         return code
     except OasrError as error:
         if os.environ.get("OASR_DEBUG", "") not in ("", "0"):
@@ -147,9 +150,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2 if isinstance(error, _USAGE_ERRORS) else 1
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        # The reader left, as `head` does. Python flushes once more at exit, which must not complain either.
+    except OSError as error:
+        # Python flushes once more at exit, which must not complain again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # a reader that left, as `head` does, wants to hear nothing
+            print(f"oasr: {error.strerror}: {error.filename or 'standard output'}", file=sys.stderr)
         return 1
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 _MOST_GRAPHS = 64
+_FEWEST_BLOCKS = 4
 
 
 class StepGraphs:
@@ -24,7 +25,7 @@ class StepGraphs:
 
         Raises `RuntimeError` when the step cannot be captured.
         """
-        size = (min(_round_up(rows), most_rows), min(_round_up(blocks), most_blocks))
+        size = (min(_round_up(rows), most_rows), min(_round_up(max(blocks, _FEWEST_BLOCKS)), most_blocks))
         graph = self._graphs.get((size, setting))
         if graph is not None:
             graph.replay()
@@ -52,4 +53,8 @@ class StepGraphs:
 
 
 def _round_up(size: int) -> int:
-    return 1 << (size - 1).bit_length()
+    """To a power of four: capturing takes longer than many steps, and computing a few rows too many takes nothing."""
+    power = 1
+    while power < size:
+        power *= 4
+    return power

@@ -84,14 +84,14 @@ class RowState:
         ended = (tokens == self.ends[:n]) | (self.counts[:n] >= self.limits[:n]) | ~self.finite[:n]
         self.finished[:n] |= ended
 
-    def move(self, source: int, target: int) -> None:
-        """Overwrite one row by another."""
+    def move(self, sources: torch.Tensor, targets: torch.Tensor) -> None:
+        """Overwrite rows by as many others."""
         for tensor in self._tensors():
-            tensor[target] = tensor[source]
+            tensor[targets] = tensor[sources]
 
-    def clear(self, row: int) -> None:
-        """Detach a row: padding of a captured batch computes it too, and must write to nobody."""
-        self.tables[row] = 0
-        self.lengths[row] = 0
-        self.counts[row] = 0
-        self.finished[row] = True
+    def clear(self, rows: slice) -> None:
+        """Detach rows: padding of a captured batch computes them too, and must write to nobody."""
+        self.tables[rows] = 0
+        self.lengths[rows] = 0
+        self.counts[rows] = 0
+        self.finished[rows] = True

@@ -2,12 +2,11 @@
 
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.nn.utils.rnn import pad_sequence
 
 from oasr.cache.paged import Lease, PagedCache, blocks_for
 from oasr.cache.slots import SlotCache
@@ -135,11 +134,10 @@ class Runner:
     def advance(self) -> list[tuple[Window, Decoded | OasrError]]:
         """Decode one token of every row, on a GPU several; returns the windows that finished."""
         if self._graphs is not None and self._uniform and self._replay(self._graphs):
-            done: list[tuple[Window, Decoded | OasrError]] = list(self._retire())
+            done = self._retire()
         else:
             self._choose(len(self._rows))
-            done = list(self._retire())
-            done += self._step()
+            done = self._retire() + self._step()
         if done:
             self._group_rules()
         return done
@@ -194,12 +192,15 @@ class Runner:
     def encode(self, samples: Sequence[torch.Tensor]) -> EncoderOutput:
         """Features and encoder of waveforms (samples,) of any lengths up to the model's window."""
         device = self.model.device
-        # Pageable memory on purpose: allocating pinned memory for each batch takes longer than copying it.
-        waveforms = pad_sequence(list(samples), batch_first=True).to(device)
-        lengths = torch.tensor([len(each) for each in samples], device=device)
+        lengths = [len(each) for each in samples]
+        # Each waveform goes straight to its row: padding on the host would copy the whole batch once more.
+        waveforms = torch.zeros(len(samples), max(lengths), device=device)
+        for row, waveform in zip(waveforms, samples, strict=True):
+            row[: len(waveform)].copy_(waveform)
         # float32 means float32: cuDNN would round the convolutions of the encoder to TF32.
         with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            return self.model.encode(self._frontend.extract(waveforms, lengths))
+            features = self._frontend.extract(waveforms, torch.tensor(lengths, device=device))
+            return self.model.encode(features)
 
     def _detect_languages(self, rows: Sequence[_Row], encoded: EncoderOutput) -> None:
         """Let the model name the language of the rows that do not say it: the likeliest of those allowed."""
@@ -303,13 +304,13 @@ class Runner:
             row.length += 1
         return min(max(blocks_for(row.length) for row in self._rows), self._paged.blocks_per_row)
 
-    def _step(self) -> list[tuple[Window, OasrError]]:
+    def _step(self) -> list[tuple[Window, Decoded | OasrError]]:
         """Feed the tokens chosen last; rows that cannot go on are taken out and returned with the reason."""
         failed: list[tuple[_Row, OasrError]] = []
         if self._rows:
             self._step_split(0, len(self._rows), self._next_blocks(), failed)
-        for row, _ in failed:
-            self._remove(row, scrub=True)
+        if failed:
+            self._remove(*(row for row, _ in failed), scrub=True)
         return [(row.window, error) for row, error in failed]
 
     def _step_split(self, start: int, stop: int, blocks: int, failed: list[tuple[_Row, OasrError]]) -> None:
@@ -331,37 +332,47 @@ class Runner:
         state.logits[rows] = self._head.step(state.tokens[rows], view)
         state.lengths[rows] += ~state.finished[rows]
 
-    def _retire(self) -> Iterable[tuple[Window, Decoded]]:
+    def _retire(self) -> list[tuple[Window, Decoded | OasrError]]:
         """Take the finished rows out. This is the one place that waits for the device."""
+        done: list[tuple[Window, Decoded | OasrError]] = []
         n = len(self._rows)
         state = self._state
         flags = torch.stack((state.finished[:n], state.finite[:n], state.counts[:n], state.score[:n]))
         report = [(row, *values) for row, values in zip(self._rows, flags.T.tolist(), strict=True) if values[0]]
         if not report:
-            return
+            return done
         generated = state.generated[torch.tensor([row.slot for row, *_ in report], device=flags.device)].tolist()
         for (row, _, finite, count, score), tokens in zip(report, generated, strict=True):
             assert row.prompt is not None
             kept = tokens[: int(count)]
             if kept[-1] == row.prompt.end_token:
                 kept.pop()
-            self._remove(row, scrub=not finite)
-            yield row.window, Decoded(tuple(kept), score / count, bool(finite), row.prompt.notes)
+            if not finite:
+                self._paged.scrub(row.lease)
+            done.append((row.window, Decoded(tuple(kept), score / count, bool(finite), row.prompt.notes)))
+        self._remove(*(row for row, *_ in report))
+        return done
 
-    def _remove(self, row: _Row, scrub: bool = False) -> None:
-        """Take a row out; the last row moves into its place."""
-        if scrub:
-            self._paged.scrub(row.lease)
-        self._paged.release(row.lease)
-        last = self._rows[-1]
-        if last is not row:
-            self._slots.move(last.slot, row.slot)
-            self._state.move(last.slot, row.slot)
-            self._rows[row.slot] = last
-        freed, last.slot = last.slot, row.slot
-        self._rows.pop()
-        self._state.clear(freed)
-        self._slots.release(freed)
+    def _remove(self, *removed: _Row, scrub: bool = False) -> None:
+        """Take rows out; the last rows move into their places."""
+        for row in removed:
+            if scrub:
+                self._paged.scrub(row.lease)
+            self._paged.release(row.lease)
+        kept = [row for row in self._rows if row not in removed]
+        holes = [row.slot for row in removed if row.slot < len(kept)]
+        movers = [row for row in kept if row.slot >= len(kept)]
+        if movers:
+            sources = torch.tensor([row.slot for row in movers], device=self.model.device)
+            targets = torch.tensor(holes, device=self.model.device)
+            self._slots.move(sources, targets)
+            self._state.move(sources, targets)
+        for row, slot in zip(movers, holes, strict=True):
+            row.slot = slot
+        for slot in range(len(kept), len(self._rows)):
+            self._slots.release(slot)
+        self._state.clear(slice(len(kept), len(self._rows)))
+        self._rows = sorted(kept, key=lambda row: row.slot)
 
     def _group_rules(self) -> None:
         """Which rows each rule governs, worked out when rows come or go, not at every step."""

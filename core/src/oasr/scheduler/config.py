@@ -12,5 +12,5 @@ class BucketedConfig(ComponentConfig):
     """Most windows decoded at once; unset, what the device's memory holds, at most 8 on a CPU and 128 on a GPU."""
     max_frames: int = Field(192_000, ge=1)
     """Most feature frames encoded in one batch, padding included; a longer window goes alone."""
-    max_wait_seconds: float = Field(0.02, ge=0)
+    max_wait_seconds: float = Field(0.01, ge=0)
     """How long a window may wait for others to fill a batch while earlier ones are being decoded."""
