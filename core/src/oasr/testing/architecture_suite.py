@@ -36,7 +36,7 @@ class ArchitectureSuite(AutoregressiveLaws, ComponentSuite):
     @pytest.fixture
     def checkpoint(self) -> Path:
         """A small checkpoint, of random weights or trained: override this."""
-        pytest.skip("needs a checkpoint: override the fixture `checkpoint`, or name one")
+        pytest.skip("needs a checkpoint: override the fixture `checkpoint`, or oasr check --checkpoint PATH")
 
     @pytest.fixture
     def opened(self, checkpoint: Path, registry: Registry, spec: ComponentSpec) -> Checkpoint:

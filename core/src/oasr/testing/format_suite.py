@@ -30,7 +30,7 @@ class FormatSuite(ComponentSuite):
     @pytest.fixture
     def checkpoint(self) -> Path:
         """A small checkpoint of this layout, a folder or a file: override this."""
-        pytest.skip("needs a checkpoint: override the fixture `checkpoint`, or name one")
+        pytest.skip("needs a checkpoint: override the fixture `checkpoint`, or oasr check --checkpoint PATH")
 
     @pytest.fixture
     def format(self, target: type[CheckpointFormat]) -> CheckpointFormat:

@@ -43,7 +43,7 @@ class TokenizerSuite(ComponentSuite):
     @pytest.fixture
     def files(self) -> Mapping[str, Path]:
         """Side files by role, as in `Checkpoint.files`: override this."""
-        pytest.skip("needs side files: override the fixture `files`, or name a checkpoint")
+        pytest.skip("needs side files: override the fixture `files`, or oasr check --checkpoint PATH")
 
     @pytest.fixture
     def tokenizer(self, target: type[Any], files: Mapping[str, Path]) -> Tokenizer:
@@ -118,7 +118,11 @@ class TokenizerSuite(ComponentSuite):
         with pytest.raises(CheckpointError):
             target({})
 
-    @pytest.mark.parametrize("content", [b"", b"\x00\xff garbage", b"{}", b'{"version": "1.0"'])
+    @pytest.mark.parametrize(
+        "content",
+        [b"", b"\x00\xff garbage", b"{}", b'{"version": "1.0"'],
+        ids=["empty", "garbage", "of something else", "truncated"],
+    )
     def test_damaged_files_are_an_error_of_the_checkpoint(
         self, target: type[Any], files: Mapping[str, Path], tmp_path: Path, content: bytes
     ) -> None:

@@ -1,0 +1,1 @@
+"""A search that never says the same n-gram twice."""
