@@ -1,0 +1,1 @@
+"""Components that each break one law, to show that the kit sees it."""
