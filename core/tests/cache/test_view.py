@@ -100,7 +100,6 @@ def test_padding_is_written_to_nobodys_block() -> None:
     assert torch.equal(rows.paged.keys[:, rows.tables[0, :1]], before)
 
 
-@pytest.mark.xfail(reason="padding is stored as it was computed, and block 0 is read with weight 0", strict=True)
 @pytest.mark.parametrize("free_row", [False, True])
 def test_nobodys_block_never_holds_nan(free_row: bool) -> None:
     """Rows with fewer blocks than their neighbours read block 0 with weight zero, and zero times NaN is NaN."""

@@ -29,6 +29,15 @@ _serial = count()
 MakeEngine = Callable[..., ASREngine]
 
 
+@pytest.fixture(scope="package", autouse=True)
+def _single_thread() -> Iterator[None]:
+    """Toys are too small to share out; on a busy machine the threads would only wait for one another."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="session")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_toy(tmp_path_factory.mktemp("toys") / "toy")

@@ -124,9 +124,6 @@ def test_rows_that_leave_do_not_disturb_those_that_stay(make_engine: MakeEngine,
     assert outcomes[ids[3]].transcript.text == alone(sources[3], GERMAN)
 
 
-@pytest.mark.xfail(
-    reason="run stops when no request is left, and leaves outcomes that a step of another thread produced", strict=True
-)
 def test_run_returns_what_another_thread_brought_to_its_end(engine: ASREngine, monkeypatch: pytest.MonkeyPatch) -> None:
     request = engine.add_request(speech(1, seconds=0.3), GERMAN)
     step = engine.step

@@ -9,7 +9,7 @@ from oasr.engine import ASREngine, DecodingOptions
 from oasr.errors import NonFiniteError
 
 from .conftest import GERMAN, MakeEngine, constant, speech
-from .test_failures import PADDING_KEEPS_NAN, POISON, Poisoned, outcomes_of, sabotaged, texts
+from .test_failures import POISON, Poisoned, outcomes_of, sabotaged, texts
 
 
 @pytest.fixture
@@ -45,7 +45,6 @@ def test_nan_in_a_row_that_nobody_uses_any_more_harms_nobody(engine: ASREngine, 
     assert texts(outcomes_of(engine, sources, options)) == expected
 
 
-@pytest.mark.xfail(reason=PADDING_KEEPS_NAN, strict=True)
 def test_nan_beside_rows_of_other_lengths_harms_nobody(engine: ASREngine, alone: Callable[..., str]) -> None:
     long = DecodingOptions(language="de", prompt="a long story " * 4)
     sources = [speech(1), constant(POISON), speech(2)]

@@ -39,7 +39,6 @@ def test_log_probabilities_do_not_depend_on_company(make_engine: MakeEngine) -> 
         assert one.segments[0].avg_logprob == pytest.approx(other.segments[0].avg_logprob, abs=1e-4)
 
 
-@pytest.mark.timeout(120)
 def test_many_threads_may_transcribe_at_once(make_engine: MakeEngine, alone: Callable[..., str]) -> None:
     engine = make_engine(rows=4)
     with ThreadPoolExecutor(8) as pool:
