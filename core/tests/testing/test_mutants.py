@@ -17,7 +17,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What pytest says of all mutants."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "pytest.ini").write_text("[pytest]\n")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])}
+    paths = [str(HERE), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
     arguments = ["-q", "-rA", "-p", "no:cacheprovider", "-c", str(folder / "pytest.ini"), "--tb=short"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *arguments, str(HERE / "mutants" / "suites.py")],
