@@ -295,3 +295,27 @@ def test_a_defect_of_the_tokenizer_fails_the_request_that_shows_it(
     outcomes = outcomes_of(engine, NEIGHBOURS, [GERMAN, DecodingOptions(language="de", max_new_tokens=3), GERMAN])
     assert "three" in str(outcomes[1].error)
     assert texts(outcomes[::2]) == [alone(source, GERMAN) for source in NEIGHBOURS[::2]]
+
+
+class PoisonedAndCrowded(Poisoned):
+    """NaN for one input, and out of memory for more than one prompt, once their keys have been stored."""
+
+    def decode(self, tokens: torch.Tensor, cache: CacheView) -> torch.Tensor:
+        logits = super().decode(tokens, cache)
+        if len(tokens) > 1 and tokens.shape[1] > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return logits
+
+
+@pytest.mark.xfail(reason="a batch that is split releases its blocks without scrubbing them", strict=True)
+@pytest.mark.parametrize("place", range(4))
+def test_nan_in_a_batch_that_had_to_be_split_harms_nobody(
+    make_engine: MakeEngine, alone: Callable[..., str], place: int
+) -> None:
+    """The blocks of the failed attempt are lent again, and its NaN reaches further than a short prompt overwrites."""
+    sources, options = [*NEIGHBOURS], [GERMAN] * 3
+    sources.insert(place, constant(POISON))
+    options.insert(place, DecodingOptions(language="de", prompt="a story"))
+    outcomes = outcomes_of(make_engine(components=sabotaged(PoisonedAndCrowded)), sources, options)
+    assert isinstance(outcomes.pop(place).error, NonFiniteError)
+    assert texts(outcomes) == [alone(source, GERMAN) for source in NEIGHBOURS]
