@@ -93,7 +93,11 @@ class RequestAbortedError(OasrError):
 
 
 class DeviceError(OasrError):
-    """The requested device or number format cannot run the model."""
+    """The device cannot run the model, or has no memory left for this input."""
+
+
+class ModelError(OasrError):
+    """The model, or a search or tokenizer that works for it, raised on this input."""
 
 
 class NonFiniteError(OasrError):

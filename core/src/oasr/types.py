@@ -36,6 +36,8 @@ class Transcript:
     """Code such as `en`: the one asked for or detected; None when the model does not tell."""
     duration: float
     """Seconds of audio read."""
+    language_probability: float | None = None
+    """How sure the model is of the language, among those allowed; None when it was asked for or is the only one."""
     truncated: bool = False
     """The audio was damaged or cut short; the text covers what could be decoded."""
     notes: tuple[str, ...] = ()

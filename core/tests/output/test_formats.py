@@ -12,6 +12,7 @@ GREETING = Transcript(
     text="Grüße, 世界.",
     segments=(Segment(0.0, 1.23456, "Grüße,", (5, 7), -0.123456), Segment(1.23456, 2.5, "世界.", (9,), -0.5)),
     language="de",
+    language_probability=0.75,
     duration=2.50004,
     notes=("the prompt was cut",),
 )
@@ -20,6 +21,7 @@ EXPECTED = {
     "source": "a.wav",
     "text": "Grüße, 世界.",
     "language": "de",
+    "language_probability": 0.75,
     "duration": 2.5,
     "truncated": False,
     "notes": ["the prompt was cut"],

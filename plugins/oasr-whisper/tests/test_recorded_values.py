@@ -87,6 +87,18 @@ def test_detected_language(recorded: Recorded, clip: int) -> None:
 
 
 @pytest.mark.parametrize("clip", CLIPS)
+def test_probabilities_of_languages(recorded: Recorded, clip: int) -> None:
+    [likeliest, *others] = recorded.values["per_clip"][clip]["language_probabilities_top3"]
+    audio = recorded.clips[clip]
+    code, probability = recorded.engine.detect_language(audio)
+    assert (f"<|{code}|>", probability) == (likeliest[0], pytest.approx(likeliest[1], abs=TOLERANCE))
+    rest = [token.strip("<|>") for token, _ in others]
+    code, probability = recorded.engine.detect_language(audio, rest)
+    assert code == rest[0]
+    assert probability == pytest.approx(others[0][1] / sum(share for _, share in others), abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("clip", CLIPS)
 @pytest.mark.parametrize(
     ("recording", "options"),
     [

@@ -94,7 +94,8 @@ def _refusal(stream: ByteStream) -> AudioError:
         )
     return UnsupportedAudioError(
         stream.name,
-        f"is not audio in a known format (it starts with {head!r}); headerless samples must be declared with their encoding and rate",
+        f"is not audio in a known format (it starts with {head!r}); "
+        "headerless samples must be declared with their encoding and rate",
     )
 
 

@@ -48,9 +48,10 @@ class PagedCache:
         self._free.extend(reversed(lease.blocks))
         lease.blocks = ()
 
-    def scrub(self, lease: Lease) -> None:
-        """Zero a lease that may hold NaN, and block 0: the next owner reads free places with weight zero."""
-        index = torch.tensor((0, *lease.blocks), device=self.keys.device)
+    def scrub(self, *leases: Lease) -> None:
+        """Zero leases that may hold NaN: their next owners read places they have not filled yet with weight zero."""
+        blocks = [block for lease in leases for block in lease.blocks]
+        index = torch.tensor(blocks, device=self.keys.device, dtype=torch.int64)
         self.keys[:, index] = 0
         self.values[:, index] = 0
 

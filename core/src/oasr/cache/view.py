@@ -36,6 +36,9 @@ class RowsView(CacheView):
         if new_lengths is not None:
             places = places.masked_fill(steps >= new_lengths[:, None], 0)
         self._places = places.flatten()
+        # What belongs to nobody is stored as zeros: rows with fewer blocks than others read block 0, with weight zero,
+        # and zero times NaN is NaN.
+        self._nobodys = (self._places < BLOCK_TOKENS)[:, None, None]
         self._tables = tables
         self._rows = rows
         self._paged = paged
@@ -45,7 +48,7 @@ class RowsView(CacheView):
         return self._exchange(self._paged.keys[layer], keys), self._exchange(self._paged.values[layer], values)
 
     def _exchange(self, pool: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
-        pool.flatten(0, 1).index_copy_(0, self._places, new.flatten(0, 1))
+        pool.flatten(0, 1).index_copy_(0, self._places, new.flatten(0, 1).masked_fill(self._nobodys, 0))
         return pool[self._tables].flatten(1, 2)
 
     def store(self, name: str, index: int, values: torch.Tensor) -> None:

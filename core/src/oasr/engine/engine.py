@@ -6,6 +6,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from itertools import count
 from types import TracebackType
 from typing import overload
@@ -16,7 +17,7 @@ from oasr.audio import Audio, AudioLimits, Source, read_audio
 from oasr.config import EngineConfig
 from oasr.engine.build import assemble
 from oasr.engine.request import Request, cut, source_name, transcript
-from oasr.engine.runner import Decoded, Runner, Window
+from oasr.engine.runner import Decoded, Runner, Window, as_error
 from oasr.errors import (
     AudioError,
     BatchError,
@@ -103,6 +104,20 @@ class ASREngine:
         """Text of one input."""
         return self.transcribe(source, options).text
 
+    def detect_language(self, source: Source | Audio, languages: Sequence[str] = ()) -> tuple[str, float]:
+        """The language spoken at the start of an input, among `languages` if given, and its probability.
+
+        Raises `RequestError` when this model does not tell.
+        """
+        if not self._runner.detects_language:
+            raise RequestError(f"{self.info.architecture} at {self.info.model} cannot detect the language")
+        audio = self._read(source)
+        opening = replace(audio, samples=audio.samples[: self._window_samples])
+        result = self.transcribe(opening, DecodingOptions(languages=tuple(languages), max_new_tokens=1))
+        if result.language is None or result.language_probability is None:
+            raise NonFiniteError(f"{result} has no language: the model computed NaN or infinity")
+        return result.language, result.language_probability
+
     def transcribe_each(
         self, sources: Iterable[Source | Audio], options: DecodingOptions | None = None
     ) -> Iterator[tuple[int, Outcome]]:
@@ -138,7 +153,7 @@ class ASREngine:
     def run(self) -> dict[int, Outcome]:
         """Step until every request has ended; returns the outcomes of those from `add_request`."""
         outcomes = self.step()
-        while self._requests or self._arrivals:
+        while self._requests or self._arrivals or self._outcomes:
             outcomes |= self.step()
         return outcomes
 
@@ -293,7 +308,15 @@ class ASREngine:
         request.decoded[window] = result
         self._schedule(request)
         if request.complete:
-            self._end(request, Outcome(request.source, transcript(request, self.facts, self._parts.tokenizer), None))
+            self._complete(request)
+
+    def _complete(self, request: Request) -> None:
+        try:
+            result = transcript(request, self.facts, self._parts.tokenizer)
+        except Exception as error:
+            self._end(request, Outcome(request.source, None, as_error(error)))
+        else:
+            self._end(request, Outcome(request.source, result, None))
 
     def _redo(self, request: Request, window: Window) -> Decoded | OasrError:
         """Read a window again in float32: half precision overflows on some weights, cards and inputs."""

@@ -66,6 +66,7 @@ def transcript(request: Request, facts: ModelFacts, tokenizer: Tokenizer) -> Tra
         segments=tuple(segments),
         language=request.language,
         duration=request.duration,
+        language_probability=request.windows[0].language_probability,
         truncated=request.truncated,
         notes=tuple(notes),
     )

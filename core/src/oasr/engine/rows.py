@@ -71,18 +71,17 @@ class RowState:
         self.finite[rows] = True
         self.finished[rows] = False
 
-    def take(self, tokens: torch.Tensor, log_probs: torch.Tensor) -> None:
-        """Record the next token of each of the first rows and its log-probability; finished rows stay as they are."""
-        n = len(tokens)
-        active = ~self.finished[:n]
-        self.finite[:n] &= log_probs.isfinite() | ~active
-        tokens = torch.where(active, tokens, self.ends[:n])
-        self.tokens[:n] = tokens
-        self.generated[:n].scatter_(1, self.counts[:n, None], tokens[:, None])
-        self.score[:n] += torch.where(active, log_probs, 0.0)
-        self.counts[:n] += active
-        ended = (tokens == self.ends[:n]) | (self.counts[:n] >= self.limits[:n]) | ~self.finite[:n]
-        self.finished[:n] |= ended
+    def take(self, rows: slice, tokens: torch.Tensor, log_probs: torch.Tensor) -> None:
+        """Record the next token of each row and its log-probability; finished rows stay as they are."""
+        finished, counts = self.finished[rows], self.counts[rows]
+        active = ~finished
+        self.finite[rows] &= log_probs.isfinite() | finished
+        tokens = torch.where(active, tokens, self.ends[rows])
+        self.tokens[rows] = tokens
+        self.generated[rows].scatter_(1, counts[:, None], tokens[:, None])
+        self.score[rows] += torch.where(active, log_probs, 0.0)
+        counts += active
+        finished |= (tokens == self.ends[rows]) | (counts >= self.limits[rows]) | ~self.finite[rows]
 
     def move(self, sources: torch.Tensor, targets: torch.Tensor) -> None:
         """Overwrite rows by as many others."""

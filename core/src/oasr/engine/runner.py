@@ -1,8 +1,7 @@
 """Computes what the scheduler planned: encoding, prompts, and the decode steps of all rows as one batch."""
 
 import logging
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +12,7 @@ from oasr.cache.slots import SlotCache
 from oasr.cache.view import RowsView
 from oasr.engine.graphs import StepGraphs
 from oasr.engine.rows import RowState
-from oasr.errors import DeviceError, OasrError
+from oasr.errors import DeviceError, ModelError, OasrError
 from oasr.interfaces.architecture import Architecture, EncoderOutput
 from oasr.interfaces.decoder import LabelSynchronousDecoder
 from oasr.interfaces.frontend import Frontend
@@ -39,6 +38,8 @@ class Window:
     options: DecodingOptions
     language: str | None
     """None until the model has named it, or for good where it cannot."""
+    language_probability: float | None = None
+    """Of the language the model named, among those allowed; None when it was not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Runner:
             rows, self._head.vocabulary_size, self._paged.blocks_per_row, layout.paged.max_tokens, device
         )
         self._rows: list[_Row] = []
-        self._rules: list[tuple[LogitsRule, torch.Tensor | None]] = []
+        self._rules: list[tuple[LogitsRule, list[int]]] = []
         self._uniform = False
         self._graphs = StepGraphs(self._choose_and_step) if device.type == "cuda" else None
 
@@ -118,14 +119,19 @@ class Runner:
 
         A window in neither found no room and can be given again.
         """
-        rows = []
+        rows: list[_Row] = []
+        failed: dict[Window, OasrError] = {}
         for window in windows:
+            try:
+                state = self._decoder.start(window.options, self.model.device)
+            except Exception as error:
+                failed[window] = as_error(error)
+                continue
             slot = self._slots.acquire()
             if slot is None:
                 break
-            rows.append(_Row(window, slot, self._decoder.start(window.options, self.model.device)))
+            rows.append(_Row(window, slot, state))
         self._rows += rows
-        failed: dict[Window, OasrError] = {}
         self._encode(rows, failed)
         self._group_rules()
         return [row.window for row in rows if row in self._rows], failed
@@ -136,8 +142,8 @@ class Runner:
         if self._graphs is not None and self._uniform and self._replay(self._graphs):
             done = self._retire()
         else:
-            self._choose(len(self._rows))
-            done = self._retire() + self._step()
+            done = self._split(self._choose) + self._retire() + self._split(self._step)
+            self._count_token()
         if done:
             self._group_rules()
         return done
@@ -157,11 +163,12 @@ class Runner:
             self._encode_batch(rows, failed)
         except Exception as error:
             if len(rows) == 1:
-                failed[rows[0].window] = _as_error(error)
+                failed[rows[0].window] = as_error(error)
                 self._remove(rows[0], scrub=True)
                 return
             _logger.debug("a batch of %d windows failed (%s); splitting it", len(rows), error)
             left = [row for row in rows if row in self._rows]
+            self._paged.scrub(*(row.lease for row in left))
             for row in left:
                 self._paged.release(row.lease)
             half = len(left) // 2
@@ -219,20 +226,18 @@ class Runner:
                 [rows[i] for i in asking], prompts, EncoderOutput(encoded.frames[index], encoded.lengths[index])
             )
         finally:
+            self._paged.scrub(*(rows[i].lease for i in asking))
             for i in asking:
                 self._paged.release(rows[i].lease)
-        languages = list(self._head.language_tokens.items())
-        scores = logits[:, [token for _, token in languages]].tolist()
+        codes = list(self._head.language_tokens)
+        scores = logits[:, list(self._head.language_tokens.values())].cpu()
         for i, row_scores in zip(asking, scores, strict=True):
             window = rows[i].window
-            if not all(map(math.isfinite, row_scores)):
+            if not row_scores.isfinite().all():
                 continue  # the window will be found out when it is decoded
-            allowed = [
-                (score, code)
-                for score, (code, _) in zip(row_scores, languages, strict=True)
-                if not window.options.languages or code in window.options.languages
-            ]
-            window.language = max(allowed)[1]
+            allowed = [n for n, code in enumerate(codes) if code in (window.options.languages or codes)]
+            probability, best = row_scores[allowed].softmax(dim=0).max(dim=0)
+            window.language, window.language_probability = codes[allowed[int(best)]], float(probability)
 
     def _begin(self, rows: Sequence[_Row], encoded: EncoderOutput) -> None:
         prompts = [row.prompt for row in rows if row.prompt is not None]
@@ -268,65 +273,81 @@ class Runner:
         )
         return self._head.prefill(tokens, lengths, encoded, view)
 
-    def _choose(self, n: int) -> None:
-        """Take the next token of the first rows from their logits."""
+    def _choose(self, start: int, stop: int) -> None:
+        """Take the next token of rows from their logits."""
         state = self._state
-        logits = state.logits[:n]
-        for rule, rows in self._rules:
-            if rows is None:
-                logits = rule.apply(logits, state.generated[:n], state.counts[:n])
-            else:
-                logits[rows] = rule.apply(logits[rows], state.generated[rows], state.counts[rows])
-        states = [row.state for row in self._rows] + [None] * (n - len(self._rows))
-        tokens = self._decoder.advance(logits, state.generated[:n], state.counts[:n], states)
+        rows = slice(start, stop)
+        logits = state.logits[rows]
+        used = min(stop, len(self._rows))
+        for rule, slots in self._rules:
+            governed = [slot - start for slot in slots if start <= slot < stop]
+            if len(governed) == used - start:
+                logits = rule.apply(logits, state.generated[rows], state.counts[rows])
+            elif governed:
+                index = torch.tensor(governed, device=logits.device)
+                logits[index] = rule.apply(logits[index], state.generated[rows][index], state.counts[rows][index])
+        states = [row.state for row in self._rows[rows]] + [None] * (stop - used)
+        tokens = self._decoder.advance(logits, state.generated[rows], state.counts[rows], states)
         chosen = logits.gather(1, tokens[:, None])[:, 0]
-        state.take(tokens, chosen - logits.logsumexp(dim=-1))
+        state.take(rows, tokens, chosen - logits.logsumexp(dim=-1))
+
+    def _step(self, start: int, stop: int) -> None:
+        """Feed the tokens chosen last."""
+        self._step_rows(slice(start, stop), self._blocks_needed())
 
     def _choose_and_step(self, rows: int, blocks: int) -> None:
-        self._choose(rows)
-        self._step_rows(0, rows, blocks)
+        self._choose(0, rows)
+        self._step_rows(slice(0, rows), blocks)
 
     def _replay(self, graphs: StepGraphs) -> bool:
         """Decode several tokens as captured. False when they cannot be captured; the rows are as before then."""
         rules = tuple(rule for rule, _ in self._rules)
         try:
             for _ in range(_STEPS_PER_SYNC):
-                graphs.run(len(self._rows), self._next_blocks(), self._state.rows, self._paged.blocks_per_row, rules)
+                blocks = self._blocks_needed()
+                graphs.run(len(self._rows), blocks, self._state.rows, self._paged.blocks_per_row, rules)
+                self._count_token()
         except RuntimeError as error:
             _logger.warning("decoding without CUDA graphs: the step could not be captured (%s)", error)
             self._graphs = None
             return False
         return True
 
-    def _next_blocks(self) -> int:
-        """Blocks that hold every row once each has one token more."""
+    def _blocks_needed(self) -> int:
+        """Blocks that hold every row once each has one token more than the host has counted."""
+        return min(max(blocks_for(row.length + 1) for row in self._rows), self._paged.blocks_per_row)
+
+    def _count_token(self) -> None:
         for row in self._rows:
             row.length += 1
-        return min(max(blocks_for(row.length) for row in self._rows), self._paged.blocks_per_row)
 
-    def _step(self) -> list[tuple[Window, Decoded | OasrError]]:
-        """Feed the tokens chosen last; rows that cannot go on are taken out and returned with the reason."""
+    def _split(self, compute: Callable[[int, int], None]) -> list[tuple[Window, Decoded | OasrError]]:
+        """Compute all rows as one batch; where that fails, halves of it, until the rows at fault are alone.
+
+        These are taken out and returned with the reason.
+        """
         failed: list[tuple[_Row, OasrError]] = []
-        if self._rows:
-            self._step_split(0, len(self._rows), self._next_blocks(), failed)
+
+        def attempt(start: int, stop: int) -> None:
+            if start == stop:
+                return
+            try:
+                compute(start, stop)
+            except Exception as error:
+                if stop - start == 1:
+                    failed.append((self._rows[start], as_error(error)))
+                    return
+                _logger.debug("a decode step of %d rows failed (%s); splitting it", stop - start, error)
+                middle = (start + stop) // 2
+                attempt(start, middle)
+                attempt(middle, stop)
+
+        attempt(0, len(self._rows))
         if failed:
             self._remove(*(row for row, _ in failed), scrub=True)
         return [(row.window, error) for row, error in failed]
 
-    def _step_split(self, start: int, stop: int, blocks: int, failed: list[tuple[_Row, OasrError]]) -> None:
-        try:
-            self._step_rows(start, stop, blocks)
-        except Exception as error:
-            if stop - start == 1:
-                failed.append((self._rows[start], _as_error(error)))
-                return
-            _logger.debug("a decode step of %d rows failed (%s); splitting it", stop - start, error)
-            middle = (start + stop) // 2
-            self._step_split(start, middle, blocks, failed)
-            self._step_split(middle, stop, blocks, failed)
-
-    def _step_rows(self, start: int, stop: int, blocks: int) -> None:
-        rows = slice(start, stop)
+    def _step_rows(self, rows: slice, blocks: int) -> None:
         state = self._state
         view = RowsView(self._paged, self._slots, rows, state.tables[rows, :blocks], state.lengths[rows])
         state.logits[rows] = self._head.step(state.tokens[rows], view)
@@ -355,9 +376,9 @@ class Runner:
 
     def _remove(self, *removed: _Row, scrub: bool = False) -> None:
         """Take rows out; the last rows move into their places."""
+        if scrub:
+            self._paged.scrub(*(row.lease for row in removed))
         for row in removed:
-            if scrub:
-                self._paged.scrub(row.lease)
             self._paged.release(row.lease)
         kept = [row for row in self._rows if row not in removed]
         holes = [row.slot for row in removed if row.slot < len(kept)]
@@ -380,18 +401,17 @@ class Runner:
         for row in self._rows:
             for rule in row.prompt.rules if row.prompt else ():
                 governed.setdefault(rule, []).append(row.slot)
-        self._rules = [
-            (rule, None if len(rows) == len(self._rows) else torch.tensor(rows, device=self.model.device))
-            for rule, rows in governed.items()
-        ]
-        self._uniform = all(rows is None for _, rows in self._rules) and all(row.state is None for row in self._rows)
+        self._rules = list(governed.items())
+        everywhere = all(len(slots) == len(self._rows) for slots in governed.values())
+        self._uniform = everywhere and all(row.state is None for row in self._rows)
 
 
-def _as_error(error: Exception) -> OasrError:
+def as_error(error: Exception) -> OasrError:
+    """What one input failed of: an error raised on purpose as it is, any other wrapped."""
     if isinstance(error, OasrError):
         return error
     if isinstance(error, torch.OutOfMemoryError):
         return DeviceError(f"Out of memory, also for this window alone: {error}")
-    wrapped = DeviceError(f"The model failed on this window: {type(error).__name__}: {error}")
+    wrapped = ModelError(f"The model failed on this window: {type(error).__name__}: {error}")
     wrapped.__cause__ = error
     return wrapped

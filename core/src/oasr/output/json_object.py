@@ -1,6 +1,6 @@
 """Format `json`: one object with everything known about an input.
 
-    {"source", "text", "language", "duration", "truncated", "notes",
+    {"source", "text", "language", "language_probability", "duration", "truncated", "notes",
      "segments": [{"start", "end", "text", "avg_logprob", "tokens"}]}
 
 Times are seconds, rounded to milliseconds. A stream of many inputs has one object a line, and
@@ -43,6 +43,7 @@ def _transcript(source: str, transcript: Transcript) -> dict[str, Any]:
         "source": source,
         "text": transcript.text,
         "language": transcript.language,
+        "language_probability": transcript.language_probability,
         "duration": round(transcript.duration, 3),
         "truncated": transcript.truncated,
         "notes": list(transcript.notes),
