@@ -17,7 +17,8 @@ from oasr.audio import Audio, AudioLimits, Source, read_audio
 from oasr.config import EngineConfig
 from oasr.engine.build import assemble
 from oasr.engine.request import Request, cut, source_name, transcript
-from oasr.engine.runner import Decoded, Runner, Window, as_error
+from oasr.engine.runner import Runner
+from oasr.engine.window import Decoded, Window, as_error
 from oasr.errors import (
     AudioError,
     BatchError,

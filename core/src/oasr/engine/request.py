@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 
 from oasr.audio import Audio
-from oasr.engine.runner import Decoded, Window
+from oasr.engine.window import Decoded, Window
 from oasr.interfaces.architecture import ModelFacts
 from oasr.interfaces.tokenizer import Tokenizer
 from oasr.types import DecodingOptions, Outcome, Segment, Transcript

@@ -1,0 +1,44 @@
+"""The unit of work: a stretch of audio, and what was read in it."""
+
+from dataclasses import dataclass
+
+import torch
+
+from oasr.errors import DeviceError, ModelError, OasrError
+from oasr.types import DecodingOptions
+
+
+@dataclass(eq=False, slots=True)
+class Window:
+    """A stretch of one request's audio, short enough to encode at once."""
+
+    key: int
+    samples: torch.Tensor
+    """float32 (samples,) on the CPU."""
+    options: DecodingOptions
+    language: str | None
+    """None until the model has named it, or for good where it cannot."""
+    language_probability: float | None = None
+    """Of the language the model named, among those allowed; None when it was not asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What was read in a window: tokens without the end token, and their mean log-probability."""
+
+    tokens: tuple[int, ...]
+    avg_logprob: float
+    finite: bool
+    """False when the model computed NaN or infinity; the tokens are worthless then."""
+    notes: tuple[str, ...]
+
+
+def as_error(error: Exception) -> OasrError:
+    """What one input failed of: an error raised on purpose as it is, any other wrapped."""
+    if isinstance(error, OasrError):
+        return error
+    if isinstance(error, torch.OutOfMemoryError):
+        return DeviceError(f"Out of memory, also for this window alone: {error}")
+    wrapped = ModelError(f"The model failed on this window: {type(error).__name__}: {error}")
+    wrapped.__cause__ = error
+    return wrapped
