@@ -109,6 +109,12 @@ class BatchError(OasrError):
 
     def __init__(self, outcomes: Sequence[Outcome]):
         failed = [outcome for outcome in outcomes if outcome.error is not None]
-        shown = "; ".join(str(outcome.error) for outcome in failed[:5])
+        shown = "; ".join(named_error(outcome.source, outcome.error) for outcome in failed[:5])
         super().__init__(f"{len(failed)} of {len(outcomes)} inputs failed (the rest is in .outcomes): {shown}")
         self.outcomes = tuple(outcomes)
+
+
+def named_error(source: str, error: OasrError | None) -> str:
+    """What went wrong with an input, beginning with its name, which some messages hold already."""
+    text = str(error)
+    return text if text.startswith(source) else f"{source}: {text}"

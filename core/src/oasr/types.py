@@ -102,29 +102,39 @@ class DecodingOptions:
     def __post_init__(self) -> None:
         if self.task not in _TASKS:
             raise RequestError(f"task {self.task!r} is unknown; tasks are {' and '.join(_TASKS)}")
-        if self.language is not None and not isinstance(self.language, str):
-            raise RequestError(f"language must be a code such as 'en', not {self.language!r}")
-        if self.language is None or self.language.strip().lower() in ("", "auto"):
-            object.__setattr__(self, "language", None)
-        for field in ("languages", "suppress_tokens"):
-            value = getattr(self, field)
-            if isinstance(value, str):
-                raise RequestError(f"{field} must be a list, not the text {value!r}")
-            if value is not None:
-                object.__setattr__(self, field, tuple(value))
-        if self.language is not None and self.languages:
-            raise RequestError("language and languages exclude each other: set one")
         if self.prompt is not None and not isinstance(self.prompt, str):
             raise RequestError(f"prompt must be text, not {type(self.prompt).__name__}")
         if not _is_number(self.temperature) or not math.isfinite(self.temperature) or self.temperature < 0:
             raise RequestError(f"temperature must be a number of at least 0, not {self.temperature!r}")
-        for field, least in (("seed", 0), ("max_new_tokens", 1)):
-            value = getattr(self, field)
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-                raise RequestError(f"{field} must be a whole number of at least {least}, not {value!r}")
-        if any(not isinstance(token, int) or isinstance(token, bool) for token in self.suppress_tokens or ()):
-            raise RequestError(f"suppress_tokens must be token ids, not {self.suppress_tokens!r}")
+        if not _is_whole(self.seed, least=0):
+            raise RequestError(f"seed must be a whole number from 0 to 2**63 - 1, not {self.seed!r}")
+        if self.max_new_tokens is not None and not _is_whole(self.max_new_tokens, least=1):
+            raise RequestError(f"max_new_tokens must be a whole number of at least 1, not {self.max_new_tokens!r}")
+        self._check_languages()
+        if self.suppress_tokens is not None:
+            self._check_suppressed()
+
+    def _check_languages(self) -> None:
+        if self.language is not None and not isinstance(self.language, str):
+            raise RequestError(f"language must be a code such as 'en', not {self.language!r}")
+        if self.language is None or self.language.strip().lower() in ("", "auto"):
+            object.__setattr__(self, "language", None)
+        if not isinstance(self.languages, list | tuple) or not all(isinstance(code, str) for code in self.languages):
+            raise RequestError(f"languages must be a list of codes such as 'en', not {self.languages!r}")
+        object.__setattr__(self, "languages", tuple(self.languages))
+        if self.language is not None and self.languages:
+            raise RequestError("language and languages exclude each other: set one")
+
+    def _check_suppressed(self) -> None:
+        tokens = self.suppress_tokens
+        if not isinstance(tokens, list | tuple) or not all(_is_whole(token, least=0) for token in tokens):
+            raise RequestError(f"suppress_tokens must be a list of token ids, not {tokens!r}")
+        object.__setattr__(self, "suppress_tokens", tuple(tokens))
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**63

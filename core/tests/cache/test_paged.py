@@ -54,14 +54,14 @@ def test_it_starts_without_nan() -> None:
     assert paged.values.isfinite().all()
 
 
-def test_scrubbing_clears_a_lease_and_nothing_else() -> None:
+def test_clearing_zeroes_the_blocks_of_a_table_and_nothing_else() -> None:
     paged = cache()
     mine, other = paged.reserve(2 * BLOCK_TOKENS), paged.reserve(BLOCK_TOKENS)
     assert mine is not None
     assert other is not None
     paged.keys.fill_(torch.nan)
     paged.values.fill_(torch.nan)
-    paged.scrub(mine)
+    paged.clear(torch.tensor([mine.blocks]))
     for pool in (paged.keys, paged.values):
         clean = {block for block in range(pool.shape[1]) if pool[:, block].eq(0).all()}
         assert clean == set(mine.blocks)
@@ -89,11 +89,6 @@ class Lending(RuleBasedStateMachine):
         lease = self.leases.pop(data.draw(st.integers(0, len(self.leases) - 1)))
         self.cache.release(lease)
         self.cache.release(lease)
-
-    @precondition(lambda self: self.leases)
-    @rule()
-    def scrub(self) -> None:
-        self.cache.scrub(self.leases[0])
 
     @invariant()
     def no_block_is_lent_twice(self) -> None:

@@ -307,7 +307,6 @@ class PoisonedAndCrowded(Poisoned):
         return logits
 
 
-@pytest.mark.xfail(reason="a batch that is split releases its blocks without scrubbing them", strict=True)
 @pytest.mark.parametrize("place", range(4))
 def test_nan_in_a_batch_that_had_to_be_split_harms_nobody(
     make_engine: MakeEngine, alone: Callable[..., str], place: int

@@ -27,7 +27,7 @@ class PagedCache:
         self.blocks_per_row = blocks_for(layout.max_tokens)
         blocks = 1 + rows * self.blocks_per_row
         shape = (layout.layers, blocks, BLOCK_TOKENS, layout.heads, layout.head_size)
-        # Zeros, not empty: a masked place has weight zero, and zero times an uninitialised NaN is NaN.
+        # Zeros, not empty: block 0 is read too, with weight zero.
         self.keys = torch.zeros(shape, device=device, dtype=dtype)
         self.values = torch.zeros(shape, device=device, dtype=dtype)
         self._free = list(range(blocks - 1, 0, -1))
@@ -48,10 +48,12 @@ class PagedCache:
         self._free.extend(reversed(lease.blocks))
         lease.blocks = ()
 
-    def scrub(self, *leases: Lease) -> None:
-        """Zero leases that may hold NaN: their next owners read places they have not filled yet with weight zero."""
-        blocks = [block for lease in leases for block in lease.blocks]
-        index = torch.tensor(blocks, device=self.keys.device, dtype=torch.int64)
+    def clear(self, tables: torch.Tensor) -> None:
+        """Zero the blocks in the tables of rows that begin.
+
+        Places not filled yet are read with weight zero, and zero times what an earlier owner left may be NaN.
+        """
+        index = tables.flatten()
         self.keys[:, index] = 0
         self.values[:, index] = 0
 

@@ -25,7 +25,7 @@ class RowsView(CacheView):
     ):
         """rows: the slots; tables int64 (rows, blocks); lengths int64 (rows,).
 
-        `new_lengths` (rows,) says how many of the `new` tokens are valid; the rest is padding and is not stored.
+        `new_lengths` (rows,) says how many of the `new` tokens are valid; the rest is padding.
         """
         steps = torch.arange(new, device=lengths.device)
         self.positions = lengths[:, None] + steps

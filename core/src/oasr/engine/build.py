@@ -12,7 +12,7 @@ from oasr.checkpoint.sniff import open_checkpoint
 from oasr.config import EngineConfig, check_needs
 from oasr.engine.device import choose_device
 from oasr.engine.runner import Runner
-from oasr.errors import ConfigError
+from oasr.errors import ConfigError, DeviceError
 from oasr.interfaces.architecture import Architecture, CacheLayout
 from oasr.interfaces.batching import BatchingPolicy
 from oasr.interfaces.decoder import Decoder, LabelSynchronousDecoder
@@ -44,7 +44,12 @@ class Parts:
         model, _ = build(self.checkpoint, self.registry, dtype, self.device)
         frontend = _frontend(model, self.registry).to(self.device)
         rows = rows or _rows_that_fit(model.head("autoregressive").cache_layout, model.device, model.dtype)
-        return Runner(model, frontend, self.tokenizer, self.decoder, rows)
+        try:
+            return Runner(model, frontend, self.tokenizer, self.decoder, rows)
+        except RuntimeError as error:
+            raise DeviceError(
+                f"{self.device} has no memory for the caches of {rows} rows; lower batching.max_rows"
+            ) from error
 
 
 def assemble(config: EngineConfig, registry: Registry) -> Parts:

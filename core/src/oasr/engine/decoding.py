@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from traceback import clear_frames
 from typing import Any
 
 import torch
@@ -63,9 +64,11 @@ class DecodeBatch:
         self._state = RowState.empty(
             rows, head.vocabulary_size, self.paged.blocks_per_row, layout.paged.max_tokens, device
         )
-        self._rules: list[tuple[LogitsRule, list[int]]] = []
+        self._rules: list[_Governed] = []
         self._uniform = False
-        self._graphs = StepGraphs(self._choose_and_step) if device.type == "cuda" else None
+        self._graphs: StepGraphs | None = None
+        if device.type == "cuda":
+            self._graphs = StepGraphs(self._choose_and_step, device, rows, self.paged.blocks_per_row)
 
     def take(self, window: Window) -> Row | None:
         """A row for a window, which decodes once it has begun; None without room. Raises what the search raises."""
@@ -79,7 +82,7 @@ class DecodeBatch:
 
     def advance(self) -> list[tuple[Window, Decoded | OasrError]]:
         """Decode one token of every row, on a GPU several; returns the windows that finished."""
-        if self._graphs is not None and self._uniform and self._replay(self._graphs):
+        if self._replay():
             done = self._retire()
         else:
             done = self._split(self._choose) + self._retire()
@@ -87,6 +90,8 @@ class DecodeBatch:
             done += self._split(self._step)
         if done:
             self.regroup()
+        else:
+            self._capture()
         return done
 
     def begin(self, rows: Sequence[Row], encoded: EncoderOutput) -> None:
@@ -114,6 +119,7 @@ class DecodeBatch:
         width = self.paged.blocks_per_row
         tables = [[*row.lease.blocks, *[0] * (width - len(row.lease.blocks))] for row in rows]
         self._state.tables[slots] = torch.tensor(tables, device=device)
+        self.paged.clear(self._state.tables[slots])
         view = RowsView(
             self.paged,
             self._slots,
@@ -129,45 +135,64 @@ class DecodeBatch:
         """Take the next token of rows from their logits."""
         state = self._state
         rows = slice(start, stop)
-        logits = state.logits[rows]
-        used = min(stop, len(self.rows))
-        for rule, slots in self._rules:
-            governed = [slot - start for slot in slots if start <= slot < stop]
-            if len(governed) == used - start:
-                logits = rule.apply(logits, state.generated[rows], state.counts[rows])
-            elif governed:
-                index = torch.tensor(governed, device=logits.device)
-                logits[index] = rule.apply(logits[index], state.generated[rows][index], state.counts[rows][index])
-        states = [row.state for row in self.rows[rows]] + [None] * (stop - used)
+        logits = state.logits[rows].clone()  # rules may change logits, and a step that fails is done again
+        for governed in self._rules:
+            index = governed.within(start, min(stop, len(self.rows)))
+            if index is None:
+                logits = governed.rule.apply(logits, state.generated[rows], state.counts[rows])
+            elif len(index):
+                ruled = governed.rule.apply(logits[index], state.generated[rows][index], state.counts[rows][index])
+                logits[index] = ruled
+        states = [row.state for row in self.rows[rows]]
+        states += [None] * (stop - start - len(states))
         tokens = self._decoder.advance(logits, state.generated[rows], state.counts[rows], states)
         chosen = logits.gather(1, tokens[:, None])[:, 0]
         state.take(rows, tokens, chosen - logits.logsumexp(dim=-1))
 
     def _step(self, start: int, stop: int) -> None:
         """Feed the tokens chosen last."""
-        self._step_rows(slice(start, stop), self._blocks_needed())
+        blocks = self._blocks_needed()
+        if self._graphs is not None and stop - start == len(self.rows):
+            stop, blocks = self._graphs.size(stop, blocks)  # as it will be captured, so that its kernels are loaded
+        self._step_rows(slice(start, stop), blocks)
 
     def _choose_and_step(self, rows: int, blocks: int) -> None:
         self._choose(0, rows)
         self._step_rows(slice(0, rows), blocks)
 
-    def _replay(self, graphs: StepGraphs) -> bool:
-        """Decode several tokens as captured. False when a step could not be captured; some may have been done."""
-        rules = tuple(rule for rule, _ in self._rules)
+    def _replay(self) -> bool:
+        """Decode up to eight tokens as captured; False when the next one is not."""
+        replayed = False
+        for _ in range(_STEPS_PER_SYNC):
+            graph = self._find_graph(more=1)
+            if graph is None:
+                break
+            self._count_token()
+            graph.replay()
+            replayed = True
+        return replayed
+
+    def _find_graph(self, more: int) -> torch.cuda.CUDAGraph | None:
+        if self._graphs is None or not self._uniform:
+            return None
+        return self._graphs.find(len(self.rows), self._blocks_needed(more), self._setting())
+
+    def _capture(self) -> None:
+        """Capture the step that was just done, for the next ones of its size."""
+        if self._graphs is None or not self._uniform or self._find_graph(more=0) is not None:
+            return
         try:
-            for _ in range(_STEPS_PER_SYNC):
-                self._count_token()
-                blocks = self._blocks_needed()
-                graphs.run(len(self.rows), blocks, self._state.rows, self.paged.blocks_per_row, rules)
+            self._graphs.capture(len(self.rows), self._blocks_needed(), self._setting())
         except RuntimeError as error:
             _logger.warning("decoding without CUDA graphs: the step could not be captured (%s)", error)
             self._graphs = None
-            return False
-        return True
 
-    def _blocks_needed(self) -> int:
-        """Blocks that hold every row."""
-        return min(max(blocks_for(row.length) for row in self.rows), self.paged.blocks_per_row)
+    def _setting(self) -> tuple[LogitsRule, ...]:
+        return tuple(governed.rule for governed in self._rules)
+
+    def _blocks_needed(self, more: int = 0) -> int:
+        """Blocks that hold every row, with so many tokens more."""
+        return min(max(blocks_for(row.length + more) for row in self.rows), self.paged.blocks_per_row)
 
     def _count_token(self) -> None:
         """One token more in each row, as far as the host knows."""
@@ -186,18 +211,20 @@ class DecodeBatch:
                 return
             try:
                 compute(start, stop)
+                return
             except Exception as error:
+                clear_frames(error.__traceback__)  # they hold the memory that the halves will need
                 if stop - start == 1:
                     failed.append((self.rows[start], as_error(error)))
                     return
                 _logger.debug("a decode step of %d rows failed (%s); splitting it", stop - start, error)
-                middle = (start + stop) // 2
-                attempt(start, middle)
-                attempt(middle, stop)
+            middle = (start + stop) // 2
+            attempt(start, middle)
+            attempt(middle, stop)
 
         attempt(0, len(self.rows))
         if failed:
-            self.remove(*(row for row, _ in failed), scrub=True)
+            self.remove(*(row for row, _ in failed))
         return [(row.window, error) for row, error in failed]
 
     def _step_rows(self, rows: slice, blocks: int) -> None:
@@ -207,7 +234,7 @@ class DecodeBatch:
         state.lengths[rows] += ~state.finished[rows]
 
     def _retire(self) -> list[tuple[Window, Decoded | OasrError]]:
-        """Take the finished rows out. This is the one place that waits for the device."""
+        """Take the finished rows out. Of a step, this alone waits for the device."""
         done: list[tuple[Window, Decoded | OasrError]] = []
         n = len(self.rows)
         state = self._state
@@ -221,16 +248,12 @@ class DecodeBatch:
             kept = tokens[: int(count)]
             if kept[-1] == row.prompt.end_token:
                 kept.pop()
-            if not finite:
-                self.paged.scrub(row.lease)
             done.append((row.window, Decoded(tuple(kept), score / count, bool(finite), row.prompt.notes)))
         self.remove(*(row for row, *_ in report))
         return done
 
-    def remove(self, *removed: Row, scrub: bool = False) -> None:
+    def remove(self, *removed: Row) -> None:
         """Take rows out; the last rows move into their places."""
-        if scrub:
-            self.paged.scrub(*(row.lease for row in removed))
         for row in removed:
             self.paged.release(row.lease)
         kept = [row for row in self.rows if row not in removed]
@@ -249,11 +272,27 @@ class DecodeBatch:
         self.rows = sorted(kept, key=lambda row: row.slot)
 
     def regroup(self) -> None:
-        """Which rows each rule governs, worked out when rows come or go, not at every step."""
-        governed: dict[LogitsRule, list[int]] = {}
+        """Work out which rows each rule governs: when rows come or go, not at every step."""
+        slots: dict[LogitsRule, list[int]] = {}
         for row in self.rows:
             for rule in row.prompt.rules if row.prompt else ():
-                governed.setdefault(rule, []).append(row.slot)
-        self._rules = list(governed.items())
-        everywhere = all(len(slots) == len(self.rows) for slots in governed.values())
-        self._uniform = everywhere and all(row.state is None for row in self.rows)
+                slots.setdefault(rule, []).append(row.slot)
+        self._rules = [_Governed(rule, each, len(self.rows), self._device) for rule, each in slots.items()]
+        everywhere = all(governed.index is None for governed in self._rules)
+        self._uniform = bool(self.rows) and everywhere and all(row.state is None for row in self.rows)
+
+
+class _Governed:
+    """The rows that one rule governs."""
+
+    def __init__(self, rule: LogitsRule, slots: list[int], rows: int, device: torch.device):
+        self.rule = rule
+        self.index = None if len(slots) == rows else torch.tensor(slots, device=device)
+        """None means all."""
+        self._rows = rows
+
+    def within(self, start: int, stop: int) -> torch.Tensor | None:
+        """Those among the rows from start to stop, counted from start."""
+        if self.index is None or (start == 0 and stop == self._rows):
+            return self.index
+        return self.index[(self.index >= start) & (self.index < stop)] - start

@@ -3,7 +3,6 @@
 import threading
 import time
 import warnings
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -28,6 +27,7 @@ from oasr.errors import (
     RequestAbortedError,
     RequestError,
 )
+from oasr.plugin import Kind
 from oasr.registry import Registry, default_registry
 from oasr.scheduler.scheduler import Scheduler
 from oasr.types import DecodingOptions, EngineInfo, Outcome, StepStats, Transcript
@@ -39,7 +39,8 @@ class ASREngine:
     """One model, many requests.
 
     `transcribe` is all most programs need. Servers and batch jobs that mix many inputs use `add_request` with `step`
-    or `run`, or `transcribe_each`. All methods may be called from any thread.
+    or `run`, or `transcribe_each`. All methods may be called from any thread; outcomes of `add_request` go to whichever
+    thread steps, so let one do it.
     """
 
     def __init__(self, config: EngineConfig, registry: Registry | None = None):
@@ -52,7 +53,7 @@ class ASREngine:
         self.facts = self._runner.model.facts
         self.info = EngineInfo(
             model=str(self._parts.checkpoint.path),
-            architecture=self._parts.checkpoint.architecture,
+            architecture=registry.spec(Kind.ARCHITECTURE, self._parts.checkpoint.architecture).name,
             device=str(self._parts.device),
             dtype=str(self._parts.dtype).removeprefix("torch."),
             rows=self._runner.rows,
@@ -62,15 +63,17 @@ class ASREngine:
         self._scheduler = Scheduler(self._parts.policy, self._runner.rows, time.monotonic)
         self._ids = count(1)
         self._keys = count(1)
+        self._observed = registry.hooks.implements("oasr_step_finished")
         self._lock = threading.Lock()  # guards all that follows; held for the length of a step
         self._requests: dict[int, Request] = {}
         self._owners: dict[int, tuple[Request, Window]] = {}
         self._outcomes: dict[int, Outcome] = {}
         self._float32: Runner | None = None
+        # Filled under a lock of their own, so that nobody waits for a step to hand something in.
+        self._intake = threading.Lock()
         self._closed = False
-        # Filled without the lock, so that nobody waits for a step to hand something in.
-        self._arrivals: deque[Request] = deque()
-        self._aborts: deque[int] = deque()
+        self._arrivals: list[Request] = []
+        self._aborts: list[int] = []
         registry.hooks.call("oasr_engine_started", info=self.info)
 
     def __enter__(self) -> "ASREngine":
@@ -110,13 +113,14 @@ class ASREngine:
 
         Raises `RequestError` when this model does not tell.
         """
+        options = DecodingOptions(languages=tuple(languages), max_new_tokens=1)
+        self._check(options)
         if not self._runner.detects_language:
             raise RequestError(f"{self.info.architecture} at {self.info.model} cannot detect the language")
         audio = self._read(source)
-        opening = replace(audio, samples=audio.samples[: self._window_samples])
-        result = self.transcribe(opening, DecodingOptions(languages=tuple(languages), max_new_tokens=1))
-        if result.language is None or result.language_probability is None:
-            raise NonFiniteError(f"{result} has no language: the model computed NaN or infinity")
+        result = self.transcribe(replace(audio, samples=audio.samples[: self._window_samples]), options)
+        assert result.language is not None
+        assert result.language_probability is not None
         return result.language, result.language_probability
 
     def transcribe_each(
@@ -142,7 +146,13 @@ class ASREngine:
 
     def abort(self, request_id: int) -> None:
         """End a request early: its outcome is a `RequestAbortedError`. An id that has ended already is left alone."""
-        self._aborts.append(request_id)
+        with self._intake:
+            self._aborts.append(request_id)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a `step` has anything to do or to return."""
+        return bool(self._requests or self._arrivals or self._outcomes)
 
     def step(self) -> dict[int, Outcome]:
         """Advance all requests a little; returns the outcomes of those from `add_request` that ended."""
@@ -154,35 +164,41 @@ class ASREngine:
     def run(self) -> dict[int, Outcome]:
         """Step until every request has ended; returns the outcomes of those from `add_request`."""
         outcomes = self.step()
-        while self._requests or self._arrivals or self._outcomes:
+        while self.busy:
             outcomes |= self.step()
         return outcomes
 
     def close(self) -> None:
         """Abort what is unfinished and let go of the model. The engine takes no requests afterwards."""
-        with self._lock:
+        with self._intake:
             if self._closed:
                 return
             self._closed = True
+        with self._lock:
             self._admit()
             for request in list(self._requests.values()):
                 self._fail(request, RequestAbortedError(f"{request.source}: the engine was closed"))
+            del self._runner, self._float32
         self._registry.hooks.call("oasr_engine_stopped", info=self.info)
 
     def _check(self, options: DecodingOptions) -> None:
+        if self._closed:
+            raise RequestError("The engine is closed")
         self._runner.check(options)
 
     def _read(self, source: Source | Audio) -> Audio:
-        if isinstance(source, Audio) and source.sample_rate == self.facts.sample_rate:
+        rate = self.facts.sample_rate
+        if not isinstance(source, Audio):
+            return read_audio(source, target_rate=rate, limits=self._limits)
+        if source.sample_rate == rate:
             return source
-        if isinstance(source, Audio):
-            source = (source.samples, source.sample_rate)
-        return read_audio(source, target_rate=self.facts.sample_rate, limits=self._limits)
+        resampled = read_audio((source.samples, source.sample_rate), target_rate=rate, limits=self._limits)
+        return replace(source, samples=resampled.samples, sample_rate=rate)
 
     def _submit(self, audio: Audio, options: DecodingOptions, waiter: "Future[Outcome] | None") -> Request:
         only = self.facts.languages[0] if len(self.facts.languages) == 1 else None
         windows = [
-            Window(next(self._keys), samples, options, options.language or only)
+            Window(next(self._keys), samples, self._runner.frames(len(samples)), options, options.language or only)
             for samples in cut(audio.samples, self._window_samples)
         ]
         request = Request(
@@ -196,52 +212,60 @@ class ASREngine:
             windows=windows,
             waiter=waiter,
         )
-        if self._closed:
-            raise RequestError("The engine is closed")
-        self._arrivals.append(request)
+        with self._intake:
+            if self._closed:
+                raise RequestError("The engine is closed")
+            self._arrivals.append(request)
         return request
 
     def _each(
         self, sources: Iterator[tuple[int, Source | Audio]], options: DecodingOptions
     ) -> Iterator[tuple[int, Outcome]]:
         workers = self._config.audio.workers
-        rows = self._runner.rows
-        reading: dict[Future[Audio], tuple[int, str]] = {}
+        rows = self.info.rows
+        reading: dict[Future[Audio], tuple[int, Source | Audio]] = {}
         decoding: dict[Future[Outcome], tuple[int, Request]] = {}
         exhausted = False
-        with ThreadPoolExecutor(workers, thread_name_prefix="oasr-audio") as pool:
-            try:
-                while True:
-                    at_hand = sum(len(request.windows) for _, request in decoding.values())
-                    while not exhausted and len(reading) + at_hand < _READ_AHEAD * rows:
-                        index, source = next(sources, (-1, ""))
-                        exhausted = index < 0
-                        if not exhausted:
-                            reading[pool.submit(self._read, source)] = (index, source_name(source))
-                    if not reading and not decoding:
-                        return
-                    # An idle device is better served by a full batch than by the first file that has been read.
-                    filling = bool(reading) and at_hand < rows and not self._scheduler.running
-                    if filling:
-                        wait(reading, return_when=FIRST_COMPLETED)
-                    for read in [future for future in reading if future.done()]:
-                        index, name = reading.pop(read)
-                        error = read.exception()
-                        if error is not None:
-                            yield index, Outcome(name, None, _audio_error(name, error))
-                            continue
-                        waiter: Future[Outcome] = Future()
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="oasr-audio")
+        try:
+            while True:
+                at_hand = sum(len(request.windows) for _, request in decoding.values())
+                while not exhausted and len(reading) + at_hand < _READ_AHEAD * rows:
+                    index, source = next(sources, (-1, ""))
+                    exhausted = index < 0
+                    if not exhausted:
+                        reading[pool.submit(self._read, source)] = (index, source)
+                if not reading and not decoding:
+                    return
+                # An idle device is better served by a full batch than by the first file that has been read.
+                filling = bool(reading) and (not decoding or (at_hand < rows and not self._scheduler.running))
+                if filling:
+                    wait(reading, return_when=FIRST_COMPLETED)
+                for read in [future for future in reading if future.done()]:
+                    index, source = reading.pop(read)
+                    waiter: Future[Outcome] = Future()
+                    try:
                         decoding[waiter] = (index, self._submit(read.result(), options, waiter))
-                    if not filling:
-                        self._drive(decoding)
-                    for ended in [future for future in decoding if future.done()]:
-                        index, _ = decoding.pop(ended)
-                        yield index, ended.result()
-            finally:
-                for read in reading:
-                    read.cancel()
-                for _, request in decoding.values():
-                    self.abort(request.id)
+                    except Exception as error:
+                        yield index, self._unread(source, error)
+                if not filling:
+                    self._drive(decoding)
+                for ended in [future for future in decoding if future.done()]:
+                    index, _ = decoding.pop(ended)
+                    yield index, ended.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for _, request in decoding.values():
+                self.abort(request.id)
+
+    def _unread(self, source: Source | Audio, error: Exception) -> Outcome:
+        """The outcome of an input that could not be read, whatever was wrong: it must not end the batch."""
+        name = error.source if isinstance(error, AudioError) else source_name(source)
+        if not isinstance(error, OasrError):
+            error = AudioError(name, f"could not be read ({type(error).__name__}: {error})")
+        outcome = Outcome(name, None, error)
+        self._registry.hooks.call("oasr_request_finished", outcome=outcome)
+        return outcome
 
     def _drive(self, decoding: "dict[Future[Outcome], tuple[int, Request]]") -> None:
         """Advance the engine, unless another thread just did so to the end of one of these."""
@@ -252,6 +276,8 @@ class ASREngine:
     # From here on the lock is held.
 
     def _advance(self) -> None:
+        if self._closed:
+            return
         self._admit()
         planned = self._scheduler.plan()
         if planned:
@@ -259,17 +285,20 @@ class ASREngine:
         if self._runner.busy:
             for window, result in self._runner.advance():
                 self._finish(window, result)
-        if self._registry.implements("oasr_step_finished"):
+        if self._observed:
             stats = StepStats(waiting=self._scheduler.waiting, running=self._scheduler.running)
             self._registry.hooks.call("oasr_step_finished", stats=stats)
 
     def _admit(self) -> None:
-        while self._arrivals:
-            request = self._arrivals.popleft()
-            self._requests[request.id] = request
+        with self._intake:
+            arrivals, aborts = list(self._arrivals), list(self._aborts)
+            self._requests.update((request.id, request) for request in arrivals)
+            self._arrivals.clear()
+            self._aborts.clear()
+        for request in arrivals:
             self._schedule(request)
-        while self._aborts:
-            aborted = self._requests.get(self._aborts.popleft())
+        for request_id in aborts:
+            aborted = self._requests.get(request_id)
             if aborted is not None:
                 self._fail(aborted, RequestAbortedError(f"{aborted.source}: aborted before it finished"))
 
@@ -280,7 +309,7 @@ class ASREngine:
         for window in ready[request.scheduled :]:
             window.language = window.language or request.language
             self._owners[window.key] = (request, window)
-            self._scheduler.add(window.key, self._runner.frames(len(window.samples)))
+            self._scheduler.add(window.key, window.frames)
         request.scheduled = len(ready)
 
     def _start(self, owned: Sequence[tuple[Request, Window]]) -> None:
@@ -300,7 +329,10 @@ class ASREngine:
             return  # another window of the request failed in the same step
         request, _ = self._owners[window.key]
         if isinstance(result, Decoded) and not result.finite:
-            result = self._redo(request, window)
+            try:
+                result = self._redo(request, window)
+            except Exception as error:
+                self._float32, result = None, as_error(error)  # its rows are in an unknown state
         if isinstance(result, OasrError):
             self._fail(request, result)
             return
@@ -329,10 +361,7 @@ class ASREngine:
                 "float32. If this happens often, set --dtype float32",
                 stacklevel=2,
             )
-            try:
-                self._float32 = self._parts.runner(torch.float32, rows=1)
-            except Exception as error:
-                return NonFiniteError(f"{request.source}: NaN in half precision, and float32 does not load: {error}")
+            self._float32 = self._parts.runner(torch.float32, rows=1)
         window.language = request.options.language or request.windows[0].language
         _, failed = self._float32.start([window])
         results: list[tuple[Window, Decoded | OasrError]] = [*failed.items()]
@@ -365,10 +394,3 @@ def _transcript_of(outcome: Outcome) -> Transcript:
         raise outcome.error
     assert outcome.transcript is not None
     return outcome.transcript
-
-
-def _audio_error(name: str, error: BaseException) -> OasrError:
-    """What went wrong while reading, whatever it was: one unreadable input must not end the batch."""
-    if isinstance(error, OasrError):
-        return error
-    return AudioError(name, f"could not be read ({type(error).__name__}: {error})")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from os import PathLike
 
 import torch
 
@@ -73,7 +74,7 @@ def transcript(request: Request, facts: ModelFacts, tokenizer: Tokenizer) -> Tra
 
 
 def source_name(source: object) -> str:
-    """How an input is named before it has been read."""
+    """How an input is named that could not be read."""
     if isinstance(source, Audio):
         return source.source
-    return str(source) if isinstance(source, str) or hasattr(source, "__fspath__") else f"<{type(source).__name__}>"
+    return str(source) if isinstance(source, str | PathLike) else f"<{type(source).__name__}>"

@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from traceback import clear_frames
 
 import torch
 
@@ -65,23 +67,30 @@ class Runner:
         """
         rows: list[Row] = []
         failed: dict[Window, OasrError] = {}
-        for window in windows:
-            try:
-                row = self._batch.take(window)
-            except Exception as error:
-                failed[window] = as_error(error)
-                continue
-            if row is None:
-                break
-            rows.append(row)
-        self._encode(rows, failed)
-        self._batch.regroup()
+        with self._on_device():
+            for window in windows:
+                try:
+                    row = self._batch.take(window)
+                except Exception as error:
+                    failed[window] = as_error(error)
+                    continue
+                if row is None:
+                    break
+                rows.append(row)
+            self._encode(rows, failed)
+            self._batch.regroup()
         return [row.window for row in rows if row in self._batch.rows], failed
 
     @torch.inference_mode()
     def advance(self) -> list[tuple[Window, Decoded | OasrError]]:
         """Decode one token of every row, on a GPU several; returns the windows that finished."""
-        return self._batch.advance()
+        with self._on_device():
+            return self._batch.advance()
+
+    def _on_device(self) -> AbstractContextManager[None]:
+        """Streams and graphs belong to the current CUDA device, which need not be the model's."""
+        device = self.model.device
+        return torch.cuda.device(device.index if device.type == "cuda" else -1)
 
     def drop(self, window: Window) -> None:
         """Forget a window that is being decoded."""
@@ -96,19 +105,20 @@ class Runner:
             return
         try:
             self._encode_batch(rows, failed)
+            return
         except Exception as error:
+            clear_frames(error.__traceback__)  # they hold the memory that the halves will need
             if len(rows) == 1:
                 failed[rows[0].window] = as_error(error)
-                self._batch.remove(rows[0], scrub=True)
+                self._batch.remove(rows[0])
                 return
             _logger.debug("a batch of %d windows failed (%s); splitting it", len(rows), error)
-            left = [row for row in rows if row in self._batch.rows]
-            self._batch.paged.scrub(*(row.lease for row in left))
-            for row in left:
-                self._batch.paged.release(row.lease)
-            half = len(left) // 2
-            self._encode(left[:half], failed)
-            self._encode(left[half:], failed)
+        left = [row for row in rows if row in self._batch.rows]
+        for row in left:
+            self._batch.paged.release(row.lease)
+        half = len(left) // 2
+        self._encode(left[:half], failed)
+        self._encode(left[half:], failed)
 
     def _encode_batch(self, rows: Sequence[Row], failed: dict[Window, OasrError]) -> None:
         encoded = self.encode([row.window.samples for row in rows])
@@ -117,8 +127,8 @@ class Runner:
         for index, row in enumerate(rows):
             try:
                 row.prompt = self._head.prompt(row.window.options, row.window.language, self._tokenizer)
-            except OasrError as error:
-                failed[row.window] = error
+            except Exception as error:
+                failed[row.window] = as_error(error)
                 self._batch.remove(row)
                 continue
             lease = self._batch.paged.reserve(len(row.prompt.tokens) + row.prompt.max_new_tokens)
@@ -161,7 +171,6 @@ class Runner:
                 [rows[i] for i in asking], prompts, EncoderOutput(encoded.frames[index], encoded.lengths[index])
             )
         finally:
-            self._batch.paged.scrub(*(rows[i].lease for i in asking))
             for i in asking:
                 self._batch.paged.release(rows[i].lease)
         codes = list(self._head.language_tokens)

@@ -15,6 +15,8 @@ class Window:
     key: int
     samples: torch.Tensor
     """float32 (samples,) on the CPU."""
+    frames: int
+    """Feature frames it costs."""
     options: DecodingOptions
     language: str | None
     """None until the model has named it, or for good where it cannot."""
@@ -39,6 +41,6 @@ def as_error(error: Exception) -> OasrError:
         return error
     if isinstance(error, torch.OutOfMemoryError):
         return DeviceError(f"Out of memory, also for this window alone: {error}")
-    wrapped = ModelError(f"The model failed on this window: {type(error).__name__}: {error}")
+    wrapped = ModelError(f"The model, or what works for it, failed on this window: {type(error).__name__}: {error}")
     wrapped.__cause__ = error
     return wrapped

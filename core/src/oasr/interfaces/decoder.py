@@ -33,7 +33,7 @@ class LabelSynchronousDecoder(Decoder):
         """Raise `RequestError` for an option this search cannot honour; by default it honours all."""
 
     def start(self, options: DecodingOptions, device: torch.device) -> Any:
-        """State of one row's search, such as a generator; None by default."""
+        """State of one row's search on the host, such as a generator; None, the default, lets it be captured."""
         return None
 
     @abstractmethod
@@ -41,6 +41,9 @@ class LabelSynchronousDecoder(Decoder):
         self, logits: torch.Tensor, generated: torch.Tensor, counts: torch.Tensor, states: Sequence[Any]
     ) -> torch.Tensor:
         """Next token of each row, int64 (rows,), without waiting for the device.
+
+        Where every state is None the call may be captured in a CUDA graph and replayed: a pure function of its
+        tensors then, whose Python runs once.
 
         logits (rows, vocabulary) float32 with the rules applied, not to be changed; generated (rows, any) int64, the
         tokens chosen so far; counts (rows,) int64, how many of them are valid; states as `start` made them, one a row.

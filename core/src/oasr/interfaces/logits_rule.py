@@ -6,7 +6,10 @@ import torch
 
 
 class LogitsRule(ABC):
-    """Changes next-token logits of the rows it governs. Rules run on the device and must not wait for it."""
+    """Changes next-token logits of the rows it governs.
+
+    Rules run on the device, must not wait for it, and may be captured in a CUDA graph: pure functions of their tensors.
+    """
 
     @abstractmethod
     def apply(self, logits: torch.Tensor, generated: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:

@@ -24,7 +24,9 @@ class BucketedPolicy(BatchingPolicy):
             return []
         chosen = [oldest]
         for window in sorted(waiting, key=lambda window: abs(window.frames - oldest.frames)):
-            if window is not oldest and len(chosen) < budget.rows and self._fits([*chosen, window]):
+            if len(chosen) == budget.rows:
+                break
+            if window is not oldest and self._fits([*chosen, window]):
                 chosen.append(window)
         return [window.key for window in chosen]
 
