@@ -5,14 +5,15 @@ import torch
 
 from oasr.audio.pcm import Float32Array
 from oasr.audio.resample import Resampler
-from oasr.audio.waveform import Audio, AudioLimits
+from oasr.audio.waveform import Audio
+from oasr.config import AudioConfig
 from oasr.errors import AudioLimitError, EmptyAudioError, InvalidSamplesError
 
 
 class AudioBuilder:
     """Every decoder feeds one of these with mono blocks; only audio at the target rate is held."""
 
-    def __init__(self, source: str, target_rate: int, limits: AudioLimits):
+    def __init__(self, source: str, target_rate: int, limits: AudioConfig):
         self.source = source
         self._target_rate = target_rate
         self._max_seconds = limits.max_seconds
@@ -44,7 +45,8 @@ class AudioBuilder:
         if self._seconds > self._max_seconds:
             raise AudioLimitError(
                 self.source,
-                f"holds at least {self._seconds:.1f} s of audio; the limit is {self._max_seconds:g} s (max_seconds)",
+                f"holds at least {self._seconds:.1f} s of audio; "
+                f"the limit is {self._max_seconds:g} s (audio.max_seconds)",
             )
         if rate != self._rate:
             self._blocks += self._resampler.finish()

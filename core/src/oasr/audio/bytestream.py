@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from oasr.audio.waveform import AudioLimits
+from oasr.config import AudioConfig
 from oasr.errors import AudioError, AudioLimitError
 
 _CHUNK = 1 << 20
@@ -19,7 +19,7 @@ class ByteStream:
     Also what libav reads through, which trusts `read` to return bytes and never more than asked for.
     """
 
-    def __init__(self, name: str, file: BinaryIO, limits: AudioLimits):
+    def __init__(self, name: str, file: BinaryIO, limits: AudioConfig):
         self.name = name
         self._file = file
         with _reporting(name):
@@ -27,7 +27,7 @@ class ByteStream:
             self.size = max(0, file.seek(0, os.SEEK_END) - self._start)
             file.seek(self._start)
         if self.size > limits.max_bytes:
-            raise AudioLimitError(name, f"has {self.size} bytes; the limit is {limits.max_bytes} (max_bytes)")
+            raise AudioLimitError(name, f"has {self.size} bytes; the limit is {limits.max_bytes} (audio.max_bytes)")
 
     def read(self, count: int) -> bytes:
         """Up to `count` bytes; fewer only at the end."""
@@ -54,7 +54,7 @@ class ByteStream:
 
 @contextmanager
 def open_stream(
-    source: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, limits: AudioLimits
+    source: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, limits: AudioConfig
 ) -> Iterator[ByteStream]:
     """`source` as a stream. A file opened here is closed here; the caller's object stays open."""
     if isinstance(source, (bytes, bytearray, memoryview)):
@@ -73,7 +73,7 @@ def _open_path(name: str) -> BinaryIO:
         return Path(name).open("rb")
 
 
-def _stream(name: str, file: BinaryIO, limits: AudioLimits) -> ByteStream:
+def _stream(name: str, file: BinaryIO, limits: AudioConfig) -> ByteStream:
     if not _seekable(name, file):
         file = _buffered(name, file, limits.max_bytes)
     return ByteStream(name, file, limits)
@@ -91,7 +91,7 @@ def _buffered(name: str, file: BinaryIO, max_bytes: int) -> BinaryIO:
         for piece in _pieces(name, file, max_bytes + 1):
             held.write(piece)
     if held.tell() > max_bytes:
-        raise AudioLimitError(name, f"has more than {max_bytes} bytes, the limit (max_bytes)")
+        raise AudioLimitError(name, f"has more than {max_bytes} bytes, the limit (audio.max_bytes)")
     held.seek(0)
     return held
 

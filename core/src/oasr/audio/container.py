@@ -44,8 +44,8 @@ _Track = Any
 _Packet = Any
 
 
-def read_container(stream: ByteStream, builder: AudioBuilder) -> int:
-    """Feed the first audio stream that decodes to `builder`; return its rate, Hz.
+def read_container(stream: ByteStream, builder: AudioBuilder) -> None:
+    """Feed the first audio stream that decodes to `builder`.
 
     Raises `UnsupportedAudioError` when the bytes are no known container or no stream's codec is known,
     `NoAudioStreamError` when there is none, `EmptyAudioError` when none gives a sample.
@@ -62,10 +62,10 @@ def read_container(stream: ByteStream, builder: AudioBuilder) -> int:
             if track.codec_context is None:
                 continue
             tried = True
-            rate, failed = _decode(container, track, builder)
-            if rate:
+            decoded, failed = _decode(container, track, builder)
+            if decoded:
                 _report_damage(stream, container, track, failed, builder)
-                return rate
+                return
     if not tried:
         raise UnsupportedAudioError(stream.name, "its audio codec is unknown to the decoder library")
     raise EmptyAudioError(stream.name, "no samples could be decoded from its audio")
@@ -94,18 +94,18 @@ def _refusal(stream: ByteStream) -> AudioError:
         )
     return UnsupportedAudioError(
         stream.name,
-        f"is not audio in a known format (it starts with {head!r}); "
-        "headerless samples must be declared with their encoding and rate",
+        f"is not audio in a known format (it starts with {head!r}); samples without a header need --encoding and "
+        "--rate on the command line, oasr.audio.RawAudio in Python",
     )
 
 
-def _decode(container: _Container, track: _Track, builder: AudioBuilder) -> tuple[int, int]:
-    """Feed what decodes; return the rate of the first block (0: none came) and how many packets failed."""
-    rate = failed = failed_in_a_row = 0
+def _decode(container: _Container, track: _Track, builder: AudioBuilder) -> tuple[bool, int]:
+    """Feed what decodes; return whether anything did and how many packets failed."""
+    decoded, failed, failed_in_a_row = False, 0, 0
     try:
         plain_layout(track.codec_context)
     except _DAMAGE:
-        return 0, 1
+        return False, 1
     for packet in _packets(container, track):
         blocks = _blocks(packet)
         if blocks is None:
@@ -115,10 +115,10 @@ def _decode(container: _Container, track: _Track, builder: AudioBuilder) -> tupl
                 break
             continue
         failed_in_a_row = 0
-        for mono, hertz in blocks:
-            rate = rate or hertz
-            builder.add(mono, hertz)
-    return rate, failed
+        for mono, rate in blocks:
+            decoded = True
+            builder.add(mono, rate)
+    return decoded, failed
 
 
 def _packets(container: _Container, track: _Track) -> Iterator[_Packet | None]:

@@ -27,60 +27,43 @@ def _mulaw_table() -> Float32Array:
     return (np.where(code & 0x80, -linear, linear) / 32768).astype(np.float32)
 
 
-def _integers(dtype: str) -> Decode:
-    scale = np.float32(2.0 ** (1 - 8 * np.dtype(dtype).itemsize))
-    return lambda data: np.frombuffer(data, dtype).astype(np.float32) * scale
-
-
-def _floats(dtype: str) -> Decode:
-    def decode(data: bytes) -> Float32Array:
-        with np.errstate(over="ignore", invalid="ignore"):  # past float32 becomes infinity, refused by name later
-            return np.frombuffer(data, dtype).astype(np.float32)
-
-    return decode
+def _plain(dtype: str) -> Decode:
+    return lambda data: scaled(np.frombuffer(data, dtype))
 
 
 def _table(table: Float32Array) -> Decode:
     return lambda data: table[np.frombuffer(data, np.uint8)]
 
 
-def _u8(data: bytes) -> Float32Array:
-    return (np.frombuffer(data, np.uint8).astype(np.float32) - np.float32(128)) / np.float32(128)
-
-
 def _s24le(data: bytes) -> Float32Array:
     wide = np.zeros((len(data) // 3, 4), np.uint8)
     wide[:, 1:] = np.frombuffer(data, np.uint8).reshape(-1, 3)
-    return wide.view("<i4")[:, 0].astype(np.float32) * np.float32(2.0**-31)
+    return scaled(wide.view("<i4")[:, 0])
 
 
 ENCODINGS: dict[str, tuple[int, Decode]] = {
-    "u8": (1, _u8),
-    "s8": (1, _integers("i1")),
-    "s16le": (2, _integers("<i2")),
-    "s16be": (2, _integers(">i2")),
+    "u8": (1, _plain("u1")),
+    "s16le": (2, _plain("<i2")),
     "s24le": (3, _s24le),
-    "s32le": (4, _integers("<i4")),
-    "s32be": (4, _integers(">i4")),
-    "s64le": (8, _integers("<i8")),
-    "f32le": (4, _floats("<f4")),
-    "f32be": (4, _floats(">f4")),
-    "f64le": (8, _floats("<f8")),
-    "f64be": (8, _floats(">f8")),
+    "s32le": (4, _plain("<i4")),
+    "s64le": (8, _plain("<i8")),
+    "f32le": (4, _plain("<f4")),
+    "f64le": (8, _plain("<f8")),
     "alaw": (1, _table(_alaw_table())),
     "mulaw": (1, _table(_mulaw_table())),
 }
 """Encoding name → (bytes per sample, decoder of a whole number of samples)."""
 
 
-def scaled(frames: npt.NDArray[Any]) -> Float32Array:
-    """(time, channel) of any float or integer dtype as a float32 copy; integers by their full scale."""
-    if frames.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # past float32 becomes infinity, refused by the builder
-            return frames.astype(np.float32, order="C")
-    half_range = 2.0 ** (8 * frames.dtype.itemsize - 1)
-    offset = half_range if frames.dtype.kind == "u" else 0.0
-    scaled: Float32Array = ((frames.astype(np.float64) - offset) / half_range).astype(np.float32, order="C")
+def scaled(samples: npt.NDArray[Any]) -> Float32Array:
+    """Samples of any float or integer dtype as a float32 copy; integers by their full scale."""
+    if samples.dtype.kind == "f":
+        with np.errstate(over="ignore", invalid="ignore"):  # past float32 becomes infinity, refused by the builder
+            return samples.astype(np.float32, order="C")
+    half_range = 2.0 ** (8 * samples.dtype.itemsize - 1)
+    if samples.dtype.kind == "u":  # in float32 large ones would lose their last bits before the middle is taken off
+        samples = samples.astype(np.float64) - half_range
+    scaled: Float32Array = samples.astype(np.float32, order="C") * np.float32(1 / half_range)
     return scaled
 
 

@@ -41,8 +41,8 @@ def is_wav(head: bytes) -> bool:
     return head[:4] in (b"RIFF", b"RF64", b"BW64") and head[8:12] == b"WAVE"
 
 
-def read_wav(stream: ByteStream, builder: AudioBuilder) -> int:
-    """Feed all frames to `builder`; return the rate in the header, Hz.
+def read_wav(stream: ByteStream, builder: AudioBuilder) -> None:
+    """Feed all frames to `builder`.
 
     Raises `UnsupportedAudioError` naming the field and its value, `OtherCodecError` for a compressed WAV.
     """
@@ -66,7 +66,6 @@ def read_wav(stream: ByteStream, builder: AudioBuilder) -> int:
             break
         remaining -= len(data)
         builder.add(downmix(decode(data).reshape(-1, layout.channels)), layout.rate)
-    return layout.rate
 
 
 def _find_chunks(stream: ByteStream) -> tuple[bytes, int, int]:

@@ -1,4 +1,4 @@
-"""What reading an audio input returns, and the limits it works under."""
+"""What reading an audio input returns."""
 
 import operator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import SupportsIndex
 
 import torch
 
-from oasr.errors import ConfigError, RequestError
+from oasr.errors import RequestError
 
 MAX_SAMPLE_RATE = 768_000
 """Hz. The highest rate that audio hardware offers; a larger number in a header is damage."""
@@ -31,26 +31,6 @@ class Audio:
     def duration(self) -> float:
         """Seconds."""
         return self.samples.numel() / self.sample_rate
-
-
-@dataclass(frozen=True)
-class AudioLimits:
-    """How much one input may hold. Both are checked while reading, so an oversized input costs no more than the limit.
-
-    `max_seconds` bounds the decoded audio, `max_bytes` the encoded input.
-    """
-
-    max_seconds: float = 24 * 3600.0
-    max_bytes: int = 4 * 1024**3
-
-    def __post_init__(self) -> None:
-        if not self.max_seconds > 0:
-            raise ConfigError(f"max_seconds must be above 0, not {self.max_seconds}")
-        if self.max_bytes <= 0:
-            raise ConfigError(f"max_bytes must be above 0, not {self.max_bytes}")
-
-
-DEFAULT_LIMITS = AudioLimits()
 
 
 def checked_rate(name: str, value: SupportsIndex) -> int:
