@@ -14,7 +14,6 @@ class ControlTokens(ComponentConfig):
     start: int
     translate: int
     transcribe: int
-    start_of_lm: int
     previous: int
     """Stands before text that was said earlier."""
     no_speech: int

@@ -16,7 +16,6 @@ _SPELLINGS = {
     "start": ("<|startoftranscript|>",),
     "translate": ("<|translate|>",),
     "transcribe": ("<|transcribe|>",),
-    "start_of_lm": ("<|startoflm|>",),
     "previous": ("<|startofprev|>",),
     "no_speech": ("<|nospeech|>", "<|nocaptions|>"),
     "no_timestamps": ("<|notimestamps|>",),
