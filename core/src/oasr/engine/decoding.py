@@ -90,8 +90,7 @@ class DecodeBatch:
             done += self._split(self._step)
         if done:
             self.regroup()
-        else:
-            self._capture()
+        self._capture()
         return done
 
     def begin(self, rows: Sequence[Row], encoded: EncoderOutput) -> None:
@@ -178,7 +177,7 @@ class DecodeBatch:
         return self._graphs.find(len(self.rows), self._blocks_needed(more), self._setting())
 
     def _capture(self) -> None:
-        """Capture the step that was just done, for the next ones of its size."""
+        """Capture a step of the size in use, unless it has been or the rows cannot be captured."""
         if self._graphs is None or not self._uniform or self._find_graph(more=0) is not None:
             return
         try:
