@@ -9,7 +9,7 @@ import torch
 
 from oasr.checkpoint import convert as conversion
 from oasr.checkpoint.convert import convert
-from oasr.checkpoint.load import build
+from oasr.checkpoint.load import load
 from oasr.checkpoint.safetensors_file import read_tensors
 from oasr.checkpoint.sniff import open_checkpoint
 from oasr.errors import CheckpointError
@@ -35,8 +35,8 @@ def test_the_conversion_loads_bit_for_bit(
         out__weight=toy_tensors["out.weight"].bfloat16(),
     )
     converted = open_checkpoint(convert(source, registry, tmp_path / name), registry)
-    expected, _ = build(source, registry, dtype, "cpu")
-    loaded, _ = build(converted, registry, dtype, "cpu")
+    expected = load(source, registry, dtype, "cpu")
+    loaded = load(converted, registry, dtype, "cpu")
     for name, tensor in expected.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], tensor), name
 
@@ -88,13 +88,25 @@ def test_an_empty_folder_is_filled(toy: Callable, registry: Registry, tmp_path: 
     assert (tmp_path / "out" / "oasr.json").exists()
 
 
+def test_the_current_folder_is_filled_in_place(
+    toy: Callable, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path / "out")
+    convert(toy(), registry, Path())
+    assert {path.name for path in Path.cwd().iterdir()} == {"oasr.json", "model.safetensors"}
+    with pytest.raises(CheckpointError, match="add --force"):
+        convert(toy(), registry, Path())
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
 def test_an_earlier_conversion_is_replaced_only_when_forced(toy: Callable, registry: Registry, tmp_path: Path) -> None:
     convert(toy(), registry, tmp_path / "out")
     changed = toy(out__weight=torch.full((2, 2), 9.0))
     with pytest.raises(CheckpointError, match="add --force"):
         convert(changed, registry, tmp_path / "out")
     convert(changed, registry, tmp_path / "out", force=True)
-    model, _ = build(open_checkpoint(tmp_path / "out", registry), registry, torch.float32, "cpu")
+    model = load(open_checkpoint(tmp_path / "out", registry), registry, torch.float32, "cpu")
     assert model.out.weight.unique().tolist() == [9.0]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -154,4 +166,4 @@ def test_truncated_weights_are_refused(toy: Callable, registry: Registry, tmp_pa
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1])
     with pytest.raises(CheckpointError, match="truncated"):
-        build(open_checkpoint(folder, registry), registry, torch.float32, "cpu")
+        load(open_checkpoint(folder, registry), registry, torch.float32, "cpu")

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from oasr.checkpoint.hub import AvailableModel
+from oasr.checkpoint.inventory import AvailableModel
 from oasr.cli import models as command
 from oasr.cli.main import main
 from oasr.plugin import ComponentSpec, Kind, hookimpl

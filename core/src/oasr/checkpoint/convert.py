@@ -80,9 +80,9 @@ def save_native(
     it is a converted checkpoint itself, and nothing else ever is.
     """
     require_writable(destination, force)
-    destination.parent.mkdir(parents=True, exist_ok=True)
-    partial = destination.with_name(f".{destination.name}.{uuid4().hex[:8]}.partial")
-    partial.mkdir()
+    place = destination.resolve()  # "." has no name to derive another from
+    partial = place.with_name(f".{place.name}.{uuid4().hex[:8]}.partial")
+    partial.mkdir(parents=True)
     try:
         names = _copy_files(files, partial)
         save_file({name: tensor.contiguous() for name, tensor in state.items()}, partial / WEIGHTS)
@@ -97,7 +97,7 @@ def save_native(
         (partial / DESCRIPTION).write_text(text, encoding="utf-8")
         # The library makes the file private; a model is as readable as the rest of the folder.
         (partial / WEIGHTS).chmod((partial / DESCRIPTION).stat().st_mode)
-        _move_into_place(partial, destination)
+        _move_into_place(partial, place)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -139,6 +139,11 @@ def _copy_files(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
 def _move_into_place(partial: Path, destination: Path) -> None:
     if not destination.exists():
         partial.rename(destination)
+        return
+    if not any(destination.iterdir()):  # filled, not replaced: somebody's shell may be in it
+        for name in sorted({path.name for path in partial.iterdir()}, key=lambda name: name == DESCRIPTION):
+            (partial / name).rename(destination / name)
+        partial.rmdir()
         return
     old = destination.with_name(f".{destination.name}.{uuid4().hex[:8]}.old")
     destination.rename(old)

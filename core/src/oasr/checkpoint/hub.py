@@ -1,35 +1,13 @@
 """From what a user names to a path: something on this machine, a packaged model, or a model of the Hugging Face Hub."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from oasr.checkpoint.damage import shortened
-from oasr.checkpoint.hub_cache import HubId, cache_folder, is_offline, snapshot, snapshots
+from oasr.checkpoint.hub_cache import HubId, cache_folder, is_offline, snapshot
 from oasr.checkpoint.hub_files import missing_files, wanted
-from oasr.checkpoint.sniff import open_checkpoint
-from oasr.errors import CheckpointError, ModelNotFoundError, OasrError, UnknownComponentError
-from oasr.interfaces.model import PackagedModel
+from oasr.errors import CheckpointError, ModelNotFoundError, UnknownComponentError
 from oasr.plugin import Kind
 from oasr.registry import Registry
-
-
-@dataclass(frozen=True, slots=True)
-class AvailableModel:
-    """A model that can be used without a network."""
-
-    name: str
-    """What to write as the model."""
-    origin: str
-    """`packaged` or `cached`."""
-    path: Path | None
-    """None for a packaged model whose package is damaged."""
-    size: int
-    """Bytes on disk."""
-    architecture: str | None
-    """The installed component that runs it; None when there is none."""
-    problem: str | None
-    """Why it cannot be used; None when nothing is known against it."""
 
 
 def locate(model: str | Path | None, registry: Registry) -> Path:
@@ -45,32 +23,24 @@ def locate(model: str | Path | None, registry: Registry) -> Path:
     path = Path(text).expanduser()
     if text.strip() and path.exists():
         return path
-    if packaged := _packaged(text, registry):
-        return packaged.path()
+    if _is_packaged(text, registry):
+        return packaged_path(text, registry)
     hub_id = HubId.parse(text)
     if hub_id is None or isinstance(model, Path):
         raise ModelNotFoundError(_unknown(text, registry))
     return _from_hub(hub_id)
 
 
-def available(registry: Registry) -> Iterator[AvailableModel]:
-    """Packaged models, then those in the Hub's cache."""
-    for name in registry.names(Kind.MODEL):
-        try:
-            path = registry.load(Kind.MODEL, name)().path()
-        except OasrError as error:
-            yield AvailableModel(name, "packaged", None, 0, None, str(error))
-        else:
-            yield _describe(name, "packaged", path, registry)
-    for hub_id, folder in snapshots():
-        yield _describe(str(hub_id), "cached", folder, registry)
+def packaged_path(name: str, registry: Registry) -> Path:
+    """Where an installed package keeps its model. Raises an `OasrError` when the package is damaged."""
+    path: Path = registry.load(Kind.MODEL, name)().path()
+    return path
 
 
 def _only_packaged(registry: Registry) -> Path:
     names = registry.names(Kind.MODEL)
     if len(names) == 1:
-        model: PackagedModel = registry.load(Kind.MODEL, names[0])()
-        return model.path()
+        return packaged_path(names[0], registry)
     installed = f"several are installed ({', '.join(names)})" if names else "none is installed"
     raise ModelNotFoundError(
         f"No model was named, and of packaged models {installed}. Name one, a folder, or a Hub id such as "
@@ -78,13 +48,12 @@ def _only_packaged(registry: Registry) -> Path:
     )
 
 
-def _packaged(name: str, registry: Registry) -> PackagedModel | None:
+def _is_packaged(name: str, registry: Registry) -> bool:
     try:
         registry.spec(Kind.MODEL, name)
     except UnknownComponentError:
-        return None
-    model: PackagedModel = registry.load(Kind.MODEL, name)()
-    return model
+        return False
+    return True
 
 
 def _unknown(text: str, registry: Registry) -> str:
@@ -148,20 +117,3 @@ def _download(model: HubId, lacking: str) -> Path:
     if missing := missing_files(Path(folder)):
         raise CheckpointError(f"{model} on the Hugging Face Hub lacks {shortened(missing)}, so it cannot be loaded.")
     return Path(folder)
-
-
-def _describe(name: str, origin: str, path: Path, registry: Registry) -> AvailableModel:
-    architecture, problem = None, None
-    try:
-        if lacking := missing_files(path) if origin == "cached" else []:
-            raise CheckpointError(f"incomplete: {shortened(lacking)} missing")
-        checkpoint = open_checkpoint(path, registry)
-        architecture = registry.spec(Kind.ARCHITECTURE, checkpoint.architecture).name
-    except OasrError as error:
-        problem = str(error)
-    return AvailableModel(name, origin, path, _size(path), architecture, problem)
-
-
-def _size(path: Path) -> int:
-    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
-    return sum(file.stat().st_size for file in files)

@@ -1,18 +1,18 @@
-"""Reads the local cache of the Hugging Face Hub, as huggingface_hub lays it out, without its library or a network.
+"""Reads the local cache of the Hugging Face Hub, as huggingface_hub lays it out, without a network.
 
 models--org--name/refs/main                      the commit a branch or tag stood at
 models--org--name/snapshots/<commit>/<file>      links to blobs
 """
 
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from huggingface_hub import constants  # what the environment says; the library's other modules take a second
+
 _ID = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_TRUE = {"1", "on", "yes", "true"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +34,14 @@ class HubId:
         return self.repository if self.revision == "main" else f"{self.repository}@{self.revision}"
 
 
-def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where downloads lie: HF_HUB_CACHE, else `hub` in HF_HOME, else in ~/.cache/huggingface."""
-    if cache := environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE"):
-        return Path(os.path.expandvars(cache)).expanduser()
-    home = environ.get("HF_HOME")
-    if not home:
-        home = str(Path(environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
-    return Path(os.path.expandvars(home)).expanduser() / "hub"
+def cache_folder() -> Path:
+    """Where downloads lie."""
+    return Path(constants.HF_HUB_CACHE).expanduser()
 
 
-def is_offline(environ: Mapping[str, str] = os.environ) -> bool:
+def is_offline() -> bool:
     """Whether HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE forbids the network."""
-    return (environ.get("HF_HUB_OFFLINE") or environ.get("TRANSFORMERS_OFFLINE") or "").lower() in _TRUE
+    return constants.HF_HUB_OFFLINE
 
 
 def snapshot(model: HubId) -> Path | None:

@@ -21,3 +21,10 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise CheckpointError(f"{path} holds a {type(content).__name__} where an object is expected.")
     return content
+
+
+def file_beside(path: Path, name: Any) -> Path:
+    """The file that a JSON file names. Raises `CheckpointError` for whatever is no name of a file in its folder."""
+    if not isinstance(name, str) or Path(name).name != name:
+        raise CheckpointError(f"{path} names {name!r}, which is not a file beside it.")
+    return path.parent / name

@@ -1,7 +1,7 @@
 """Builds an architecture without memory, then fills it strictly from a checkpoint, one tensor at a time."""
 
+import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import torch
 from pydantic import ValidationError
@@ -20,34 +20,43 @@ OWN_NAMING = "oasr"
 """The naming of checkpoints whose tensors carry an architecture's own names."""
 
 _OWN_NAMES = WeightRules(renames=(Rename("(.*)", r"\1"),))
+_log = logging.getLogger("oasr")
 
 
-@dataclass(frozen=True, slots=True)
-class LoadReport:
-    """What was done beyond copying tensors. A checkpoint that does not fit is an error, never a report."""
+def outline(checkpoint: Checkpoint, registry: Registry) -> Architecture:
+    """The architecture a checkpoint names, configured, with tensors that have shapes and no memory.
 
-    missing: tuple[str, ...]
-    """Own tensors of which the checkpoint's naming leaves out a part that is zero."""
-    unexpected: tuple[str, ...]
-    """Stored tensors that the rules know and the architecture does not need."""
-    converted: tuple[str, ...]
-    """Stored tensors whose number type is not the one asked for."""
+    Raises `CheckpointError` for a variant that is not supported and `ComponentError` when no installed plugin provides
+    the architecture.
+    """
+    architecture: type[Architecture] = registry.load(Kind.ARCHITECTURE, checkpoint.architecture)
+    return on_meta(architecture, configuration(architecture, checkpoint))
+
+
+def load(checkpoint: Checkpoint, registry: Registry, dtype: torch.dtype, device: torch.device | str) -> Architecture:
+    """The same for inference, with its weights: floating-point tensors as `dtype` on `device`.
+
+    Logs what was done beyond copying tensors. Raises what `outline` raises, and `CheckpointError` for a damaged file
+    and for tensors that do not fit, all of them listed.
+    """
+    module = outline(checkpoint, registry)
+    plan = Plan(checkpoint, module)
+    converted = _fill(module, plan, dtype, torch.device(device))
+    for what, names in (
+        ("missing and zero", list(plan.zeros)),
+        ("unexpected and not needed", plan.ignored),
+        (f"converted to {dtype}", converted),
+    ):
+        if names:
+            _log.debug("%s: %d %s: %s", checkpoint.path, len(names), what, shortened(names))
+    return module.eval_mode()
 
 
 def build(
     checkpoint: Checkpoint, registry: Registry, dtype: torch.dtype, device: torch.device | str
-) -> tuple[Architecture, LoadReport]:
-    """The architecture a checkpoint names, for inference, with its floating-point tensors as `dtype` on `device`.
-
-    Raises `CheckpointError` for a variant, a damaged file, or tensors that do not fit, all of them listed; and
-    `ComponentError` when no installed plugin provides the architecture.
-    """
-    architecture: type[Architecture] = registry.load(Kind.ARCHITECTURE, checkpoint.architecture)
-    module = on_meta(architecture, configuration(architecture, checkpoint))
-    plan = Plan(checkpoint, module)
-    converted = _fill(module, plan, dtype, torch.device(device))
-    report = LoadReport(tuple(plan.zeros), tuple(plan.ignored), tuple(converted))
-    return module.eval_mode(), report
+) -> tuple[Architecture, None]:
+    """The architecture of a checkpoint."""
+    return load(checkpoint, registry, dtype, device), None
 
 
 def configuration(architecture: type[Architecture], checkpoint: Checkpoint) -> ComponentConfig:

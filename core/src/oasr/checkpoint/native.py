@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oasr.checkpoint.damage import require_sound
-from oasr.checkpoint.json_file import read_object
+from oasr.checkpoint.json_file import file_beside, read_object
 from oasr.checkpoint.safetensors_file import read_shapes, read_tensors
 from oasr.errors import CheckpointError
 from oasr.interfaces.format import Checkpoint, CheckpointFormat, Match
@@ -51,7 +51,10 @@ class NativeCheckpoint(Checkpoint):
         self.architecture = _typed(path, content, "architecture", str)
         self.config: Mapping[str, Any] = _typed(path, content, "config", dict)
         self.generation: Mapping[str, Any] = _typed(path, content, "generation", dict)
-        self.files = {role: _beside(path, name) for role, name in _typed(path, content, "files", dict).items()}
+        names: Mapping[str, Any] = _typed(path, content, "files", dict)
+        self.files = {role: file_beside(path / DESCRIPTION, name) for role, name in names.items()}
+        for file in self.files.values():
+            require_sound(file)
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         return read_shapes(self.path / WEIGHTS)
@@ -65,10 +68,3 @@ def _typed(path: Path, content: Mapping[str, Any], key: str, kind: type[Any]) ->
     if not isinstance(value, kind):
         raise CheckpointError(f"{path / DESCRIPTION} has no {key}, or it is not of type {kind.__name__}.")
     return value
-
-
-def _beside(folder: Path, name: Any) -> Path:
-    if not isinstance(name, str) or Path(name).name != name:
-        raise CheckpointError(f"{folder / DESCRIPTION} names {name!r}, which is not a file beside it.")
-    require_sound(folder / name)
-    return folder / name

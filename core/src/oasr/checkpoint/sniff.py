@@ -40,9 +40,8 @@ def _best(path: Path, registry: Registry) -> str:
     best = sorted(name for name, match in answers.matches.items() if match.confidence == highest)
     if len(best) > 1:
         seen = "; ".join(f"{name}: {answers.matches[name].why}" for name in best)
-        raise CheckpointError(
-            f"{path} could be read by several formats ({seen}). Choose one: {' or '.join(_override(n) for n in best)}."
-        )
+        choices = " or ".join(f"--set format={name}" for name in best)
+        raise CheckpointError(f"{path} could be read by several formats ({seen}). Choose one: {choices}.")
     return best[0]
 
 
@@ -92,7 +91,3 @@ def _better_path(path: Path, registry: Registry) -> str | None:
         if matches := _ask(other, registry).matches:
             return f"{other} is recognised ({', '.join(sorted(matches))}): name that instead."
     return None
-
-
-def _override(name: str) -> str:
-    return f"--set format={name}"

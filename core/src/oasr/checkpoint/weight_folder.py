@@ -10,7 +10,6 @@ silently would load the wrong model.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oasr.checkpoint.damage import require_sound, shortened
+from oasr.checkpoint.json_file import file_beside, read_object
 from oasr.checkpoint.pickles import read_state_dict
 from oasr.checkpoint.safetensors_file import read_shapes, read_tensors
 from oasr.errors import CheckpointError
@@ -118,16 +118,10 @@ def has_weights(folder: Path, family: Family) -> bool:
 
 def read_index(path: Path) -> dict[str, str]:
     """Which file holds each tensor. Raises `CheckpointError` for a damaged index and for names outside the folder."""
-    require_sound(path)
-    try:
-        places = json.loads(path.read_text(encoding="utf-8"))["weight_map"]
-        named = {str(tensor): str(file) for tensor, file in places.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(f"{path} is not an index of shards: {error}.") from error
-    for file in named.values():
-        if Path(file).name != file:
-            raise CheckpointError(f"{path} names {file!r}, which is not a file beside it.")
-    return named
+    places = read_object(path).get("weight_map")
+    if not isinstance(places, dict):
+        raise CheckpointError(f"{path} is not an index of shards: it has no weight_map.")
+    return {tensor: file_beside(path, file).name for tensor, file in places.items()}
 
 
 def _no_weights(folder: Path) -> str:

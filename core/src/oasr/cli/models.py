@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from oasr.checkpoint.hub import AvailableModel, available
 from oasr.checkpoint.hub_cache import cache_folder
+from oasr.checkpoint.inventory import AvailableModel, available
 from oasr.errors import OasrError
 from oasr.plugin import Kind
 from oasr.registry import Registry, default_registry

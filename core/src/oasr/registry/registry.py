@@ -60,10 +60,6 @@ class Registry:
         own = [sources.builtin()] if builtins else []
         return cls([*own, *map(sources.of_module, modules)])
 
-    def implements(self, hook: str) -> bool:
-        """Whether any plugin implements `hook`."""
-        return self.hooks.implements(hook)
-
     def names(self, kind: Kind) -> list[str]:
         """What may be written for this kind today: bare names, and `name@distribution` where a name is disputed."""
         usable = (self.usable_name(spec, record) for spec, record in self.specs(kind))
@@ -102,7 +98,7 @@ class Registry:
                 f"{who} cannot be used: this version of oasr-core has no use for {kind} components."
             )
         interface = _import_target(_INTERFACES[spec.kind])
-        target = _import_of_plugin(spec.target, who)
+        target = import_of_plugin(spec.target, who)
         if not isinstance(target, type) or not issubclass(target, interface):
             raise ComponentLoadError(
                 f"{who} cannot be used: {spec.target} is not a subclass of {interface.__module__}.{interface.__name__}."
@@ -122,10 +118,18 @@ class Registry:
             return None
         who = _description(spec, record)
         parent = _import_target(_CONFIG)
-        model = _import_of_plugin(spec.config, who)
+        model = import_of_plugin(spec.config, who)
         if not isinstance(model, type) or not issubclass(model, parent):
             raise ComponentLoadError(f"{who} cannot be used: {spec.config} is not a subclass of ComponentConfig.")
         return model
+
+    def create(self, kind: Kind, name: str, options: Mapping[str, Any]) -> Any:
+        """The component a name means, made with these options; for the kinds that are made from a configuration.
+
+        Raises what `load` and `config_model` raise, and pydantic's `ValidationError` for the options.
+        """
+        model = self.config_model(kind, name)
+        return self.load(kind, name)(model.model_validate(dict(options)) if model else None)
 
     def _claim(self, kind: Kind, name: str) -> claims.Claim:
         word, at, distribution = name.partition("@")
@@ -173,7 +177,8 @@ def _description(spec: ComponentSpec, record: PluginRecord) -> str:
     return f'{spec.kind.capitalize()} "{spec.name}" of {record.distribution}'
 
 
-def _import_of_plugin(target: str, who: str) -> Any:
+def import_of_plugin(target: str, who: str) -> Any:
+    """What `package.module:name` means. Raises `ComponentLoadError` in the name of `who` when it cannot be had."""
     try:
         return _import_target(target)
     except (Exception, SystemExit) as error:

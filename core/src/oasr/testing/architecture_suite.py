@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from oasr.checkpoint.load import OWN_NAMING, Plan, build, configuration, on_meta
+from oasr.checkpoint.load import OWN_NAMING, Plan, load, outline
 from oasr.checkpoint.renaming import place, zero_part
 from oasr.checkpoint.sniff import open_checkpoint
 from oasr.errors import CheckpointError, OasrError
@@ -73,9 +73,7 @@ class ArchitectureSuite(AutoregressiveLaws, ComponentSuite):
     @pytest.fixture
     def encode(self, model: Architecture, registry: Registry) -> Encode:
         """Encodes waveforms as the engine does."""
-        options = registry.config_model(Kind.FRONTEND, model.facts.frontend)
-        target: type[Frontend] = registry.load(Kind.FRONTEND, model.facts.frontend)
-        frontend = target(options.model_validate(dict(model.facts.frontend_options)) if options else None)
+        frontend: Frontend = registry.create(Kind.FRONTEND, model.facts.frontend, model.facts.frontend_options)
 
         @torch.inference_mode()
         def encode(waveforms: Sequence[torch.Tensor]) -> EncoderOutput:
@@ -131,7 +129,7 @@ class ArchitectureSuite(AutoregressiveLaws, ComponentSuite):
         assert torch.equal(encode(waveforms).frames, encode(waveforms).frames)
 
     def test_a_missing_tensor_is_refused_by_name(self, opened: Checkpoint, registry: Registry) -> None:
-        module = _on_meta(opened, registry)
+        module = outline(opened, registry)
         needed = _needed(opened, module)
         assert needed, "the rules place no tensor"
         for name, target in list(needed.items())[:: -(-len(needed) // _MOST_TENSORS)]:
@@ -140,7 +138,7 @@ class ArchitectureSuite(AutoregressiveLaws, ComponentSuite):
 
     def test_an_unexpected_tensor_is_refused_by_name(self, opened: Checkpoint, registry: Registry) -> None:
         with pytest.raises(CheckpointError, match=r"unexpected.*of_nobody\.weight"):
-            Plan(Doctored(opened, add="of_nobody.weight"), _on_meta(opened, registry))
+            Plan(Doctored(opened, add="of_nobody.weight"), outline(opened, registry))
 
     def test_an_unknown_naming_is_a_checkpoint_error(self, target: type[Architecture]) -> None:
         with pytest.raises(CheckpointError):
@@ -176,13 +174,7 @@ class Doctored(Checkpoint):
 
 @lru_cache(maxsize=2)
 def _loaded(path: Path, registry: Registry) -> Architecture:
-    model, _ = build(open_checkpoint(path, registry), registry, torch.float32, "cpu")
-    return model
-
-
-def _on_meta(opened: Checkpoint, registry: Registry) -> Architecture:
-    architecture: type[Architecture] = registry.load(Kind.ARCHITECTURE, opened.architecture)
-    return on_meta(architecture, configuration(architecture, opened))
+    return load(open_checkpoint(path, registry), registry, torch.float32, "cpu")
 
 
 def _needed(opened: Checkpoint, module: Architecture) -> dict[str, str]:

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from oasr.checkpoint.load import Plan, configuration, on_meta
+from oasr.checkpoint.load import Plan, outline
 from oasr.checkpoint.sniff import open_checkpoint
 from oasr.interfaces.format import Checkpoint
 from oasr.interfaces.model import PackagedModel
@@ -46,11 +46,9 @@ class ModelSuite(ComponentSuite):
         assert registry.load(Kind.ARCHITECTURE, opened.architecture)
 
     def test_its_weights_fit(self, opened: Checkpoint, registry: Registry) -> None:
-        architecture = registry.load(Kind.ARCHITECTURE, opened.architecture)
-        assert Plan(opened, on_meta(architecture, configuration(architecture, opened))).targets
+        assert Plan(opened, outline(opened, registry)).targets
 
     def test_its_tokenizer_reads_and_writes(self, opened: Checkpoint, registry: Registry) -> None:
-        architecture = registry.load(Kind.ARCHITECTURE, opened.architecture)
-        facts = on_meta(architecture, configuration(architecture, opened)).facts
+        facts = outline(opened, registry).facts
         tokenizer = registry.load(Kind.TOKENIZER, facts.tokenizer)(opened.files)
         assert tokenizer.decode(tokenizer.encode("hello")).strip().lower() == "hello"

@@ -62,10 +62,9 @@ class ComponentSuite(Suite):
         return registry.load(self.kind, self.component)
 
     @pytest.fixture
-    def created(self, registry: Registry, target: type[Any]) -> Any:
+    def created(self, registry: Registry) -> Any:
         """The component, made from `options`."""
-        model = registry.config_model(self.kind, self.component)
-        return target(model.model_validate(dict(self.options)) if model else None)
+        return registry.create(self.kind, self.component, self.options)
 
 
 def _copy(function: FunctionType) -> FunctionType:
