@@ -21,7 +21,7 @@ EXPECTED = {
     "bad-future-api": ("incompatible", "bad-future-api 7.0 was written for plugin API 99"),
     "bad-hook-signature": ("broken", "{'registry'}"),
     "bad-missing-module": ("broken", "ModuleNotFoundError: No module named 'module_that_nobody_has'"),
-    "bad-misspelt-hook": ("broken", "there is no hook oasr_component. Did you mean oasr_components?"),
+    "bad-misspelt-hook": ("broken", 'there is no hook oasr_component. Did you mean "oasr_components"?'),
     "bad-native-library": ("broken", "OSError: libsabotaged.so.1"),
     "bad-no-api": ("incompatible", "does not say which plugin API"),
     "bad-observers": ("ok", ""),

@@ -13,12 +13,13 @@ def raising(stats):
 
 
 def test_every_implementation_is_called_in_the_order_of_distributions(make_plugin) -> None:
+    called = []
     registry = Registry.from_modules(
-        make_plugin("zeta-z", oasr_engine_started=lambda info: ("z", info)),
-        make_plugin("acme-a", oasr_engine_started=lambda: "a"),  # may take fewer arguments
+        make_plugin("zeta-z", oasr_engine_started=lambda info: called.append(("z", info))),
+        make_plugin("acme-a", oasr_engine_started=lambda: called.append("a")),  # may take fewer arguments
     )
-    results = registry.hooks.call("oasr_engine_started", info=7)
-    assert [(each.plugin, each.value) for each in results] == [("acme-a:acme-a", "a"), ("zeta-z:zeta-z", ("z", 7))]
+    registry.hooks.call("oasr_engine_started", info=7)
+    assert called == ["a", ("z", 7)]
 
 
 @pytest.mark.parametrize("failure", [RuntimeError("no"), SystemExit(2)])
@@ -26,12 +27,15 @@ def test_one_that_raises_does_not_keep_the_next_from_being_called(make_plugin, f
     def fail(info):
         raise failure
 
+    def note(info):
+        called.append(info)
+
+    called = []
     registry = Registry.from_modules(
-        make_plugin("acme-a", oasr_engine_started=fail), make_plugin("zeta-z", oasr_engine_started=lambda info: info)
+        make_plugin("acme-a", oasr_engine_started=fail), make_plugin("zeta-z", oasr_engine_started=note)
     )
-    first, second = registry.hooks.call("oasr_engine_started", info=7)
-    assert first.error is failure
-    assert second.value == 7
+    registry.hooks.call("oasr_engine_started", info=7)
+    assert called == [7]
 
 
 def test_an_interrupt_passes(make_plugin) -> None:
@@ -44,13 +48,17 @@ def test_an_interrupt_passes(make_plugin) -> None:
 
 
 def test_a_repeat_offender_is_logged_once_and_then_muted(make_plugin, caplog: pytest.LogCaptureFixture) -> None:
-    calls = []
+    def note(stats):
+        values.append(stats)
+
+    calls, values = [], []
     registry = Registry.from_modules(
         make_plugin("acme-a", oasr_step_finished=lambda stats: calls.append(stats) or raising(stats)),
-        make_plugin("zeta-z", oasr_step_finished=lambda stats: stats),
+        make_plugin("zeta-z", oasr_step_finished=note),
     )
     with caplog.at_level(logging.WARNING, "oasr"):
-        values = [registry.hooks.call("oasr_step_finished", stats=step)[-1].value for step in range(10)]
+        for step in range(10):
+            registry.hooks.call("oasr_step_finished", stats=step)
     assert values == list(range(10))
     assert calls == [0, 1, 2]
     first, last = caplog.messages
@@ -60,8 +68,8 @@ def test_a_repeat_offender_is_logged_once_and_then_muted(make_plugin, caplog: py
 
 def test_a_hook_is_implemented_only_when_a_plugin_has_it(make_plugin) -> None:
     registry = Registry.from_modules(make_plugin("acme-a", oasr_step_finished=raising))
-    assert registry.implements("oasr_step_finished")
-    assert not registry.implements("oasr_request_finished")
+    assert registry.hooks.implements("oasr_step_finished")
+    assert not registry.hooks.implements("oasr_request_finished")
 
 
 def test_collected_lists_are_checked_item_by_item(make_plugin) -> None:

@@ -9,7 +9,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +17,6 @@ from typer.core import TyperCommand, TyperGroup
 from oasr import __version__
 from oasr.errors import (
     AmbiguousComponentError,
-    ComponentLoadError,
     ConfigError,
     ModelNotFoundError,
     OasrError,
@@ -54,14 +52,9 @@ class _Placeholder(TyperCommand):
 
     def load(self) -> Any:
         """Import the command. Raises `ComponentLoadError` naming the distribution when that fails."""
-        module, _, name = self._target.partition(":")
-        try:
-            target = getattr(import_module(module), name)
-        except (Exception, SystemExit) as error:
-            raise ComponentLoadError(
-                f'Command "{self.name}" of {self.provider} cannot be loaded: importing {self._target} raised '
-                f"{type(error).__name__}: {error}"
-            ) from error
+        from oasr.registry.registry import import_of_plugin
+
+        target = import_of_plugin(self._target, f'Command "{self.name}" of {self.provider}')
         if not isinstance(target, typer.Typer):
             function, target = target, typer.Typer(add_completion=False)
             target.command(self.name)(function)

@@ -43,7 +43,7 @@ PROVIDERS: dict[Kind, dict[str, str]] = {
     Kind.DETECTOR: {"silero": "oasr-vad-silero"},
     Kind.QUANTIZER: {"w8a8": "oasr-quant-w8a8"},
     Kind.KERNELS: {"triton": "oasr-kernels"},
-    Kind.MODEL: {"tiny-en": "oasr-model-tiny-en"},
+    Kind.MODEL: {"tiny-en": "oasr-model-tiny-en", "tiny.en": "oasr-model-tiny-en"},
     Kind.SERVER: {"http": "oasr-server", "grpc": "oasr-server-grpc"},
 }
 

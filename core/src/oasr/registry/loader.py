@@ -3,8 +3,9 @@
 import contextlib
 import sys
 import traceback
-from collections.abc import Iterable
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from functools import partial
 from importlib import import_module
 from inspect import isfunction
 from time import perf_counter
@@ -16,7 +17,8 @@ from oasr import __version__
 from oasr.plugin import SUPPORTED_API, ComponentSpec
 from oasr.registry import hooks
 from oasr.registry.claims import mark_conflicts
-from oasr.registry.records import PluginRecord, Status, missing_modules
+from oasr.registry.hints import did_you_mean
+from oasr.registry.records import Entry, PluginRecord, Status, missing_modules
 from oasr.registry.sources import Selection, Source
 
 _HOOKS = sorted(name for name in vars(hooks) if name.startswith("oasr_"))
@@ -40,7 +42,7 @@ def load_all(
     for source in sources:
         refusal = selection.refusal(source) if selection else ""
         if refusal:
-            records.append(_record(source, Status.DISABLED, reason=refusal))
+            records.append(_record_of(source)(status=Status.DISABLED, reason=refusal))
         else:
             records.append(_load(source, manager))
     return mark_conflicts(records), manager
@@ -48,6 +50,7 @@ def load_all(
 
 def _load(source: Source, manager: pluggy.PluginManager) -> PluginRecord:
     name = f"{source.distribution}:{source.name}"
+    record = _record_of(source)
     started = perf_counter()
     seconds = 0.0
     try:
@@ -66,19 +69,23 @@ def _load(source: Source, manager: pluggy.PluginManager) -> PluginRecord:
         if manager.has_plugin(name):
             manager.unregister(name=name)
         incompatible = isinstance(error, _IncompatibleError)
-        return _record(
-            source,
-            Status.INCOMPATIBLE if incompatible else Status.BROKEN,
+        return record(
+            status=Status.INCOMPATIBLE if incompatible else Status.BROKEN,
             reason=str(error) if incompatible else _one_line(error),
-            trace="" if incompatible else "".join(traceback.format_exception(error)),
-            seconds=seconds or perf_counter() - started,
+            traceback="" if incompatible else "".join(traceback.format_exception(error)),
+            import_seconds=seconds or perf_counter() - started,
         )
     absent = "; ".join(
         f'{spec.kind} "{spec.name}" needs the module "{missing}", which is not installed'
         for spec in specs
         for missing in missing_modules(spec)
     )
-    return _record(source, Status.UNAVAILABLE if absent else Status.OK, reason=absent, specs=specs, seconds=seconds)
+    status = Status.UNAVAILABLE if absent else Status.OK
+    return record(status=status, reason=absent, specs=specs, import_seconds=seconds)
+
+
+def _record_of(source: Source) -> Callable[..., PluginRecord]:
+    return partial(PluginRecord, **{field.name: getattr(source, field.name) for field in fields(Entry)})
 
 
 def _check_api(source: Source, module: ModuleType) -> None:
@@ -108,9 +115,8 @@ def _check_hooks(module: ModuleType) -> None:
             continue
         hook = (options or {}).get("specname") or name
         if hook not in _HOOKS:
-            close = get_close_matches(hook, _HOOKS, n=1)
-            advice = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(_HOOKS)}."
-            raise TypeError(f"there is no hook {hook}. {advice}")
+            advice = did_you_mean(hook, _HOOKS) or f" There are: {', '.join(_HOOKS)}."
+            raise TypeError(f"there is no hook {hook}.{advice}")
         if options is None:
             raise TypeError(f"{hook} is not marked with @hookimpl")
         if options.get("wrapper") or options.get("hookwrapper"):
@@ -144,27 +150,3 @@ def _declared(plugin: str, manager: pluggy.PluginManager) -> tuple[ComponentSpec
 def _one_line(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def _record(
-    source: Source,
-    status: Status,
-    *,
-    reason: str = "",
-    trace: str = "",
-    specs: tuple[ComponentSpec, ...] = (),
-    seconds: float = 0.0,
-) -> PluginRecord:
-    return PluginRecord(
-        name=source.name,
-        distribution=source.distribution,
-        version=source.version,
-        module=source.module,
-        location=source.location,
-        note=source.note,
-        status=status,
-        reason=reason,
-        traceback=trace,
-        specs=specs,
-        import_seconds=seconds,
-    )

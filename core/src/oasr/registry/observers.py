@@ -35,9 +35,10 @@ class HookCalls:
         """Whether any plugin implements `hook`. Cheap; ask once, before a loop."""
         return bool(getattr(self._manager.hook, hook).get_hookimpls())
 
-    def call(self, hook: str, **arguments: Any) -> list[HookResult]:
+    def call(self, hook: str, **arguments: Any) -> None:
         """Call every implementation of `hook`, in the order of distribution names. Raises nothing of theirs."""
-        return [self._call_one(hook, each, arguments, None) for each in self._audible(hook)]
+        for each in self._audible(hook):
+            self._call_one(hook, each, arguments, None)
 
     def collect(self, hook: str, item: type) -> list[HookResult]:
         """Call a hook that returns a list of `item`; a value of any other form counts as an error of that plugin."""

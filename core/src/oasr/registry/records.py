@@ -31,8 +31,8 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PluginRecord:
-    """One entry point of the group `oasr.plugins`, loaded or not."""
+class Entry:
+    """One entry point of the group `oasr.plugins`."""
 
     name: str
     """Entry-point name."""
@@ -40,31 +40,32 @@ class PluginRecord:
     version: str
     module: str
     """The entry point's value."""
-    location: str
+    location: str = ""
     """The folder its metadata was found in; a phantom entry is recognised by it."""
+    note: str = ""
+    """Something odd that does no harm, such as a second copy that was ignored."""
+
+    def answers_to(self, word: str) -> bool:
+        """Whether `word` means this plugin: users may write its entry name or its distribution."""
+        return word == self.name or normalized(word) == normalized(self.distribution)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginRecord(Entry):
+    """What became of it."""
+
     status: Status
     reason: str = ""
     """One line; empty only when the status is ok."""
     traceback: str = ""
     """Of the exception that broke it."""
-    note: str = ""
-    """Something odd that does no harm, such as a second copy that was ignored."""
     import_seconds: float = 0.0
     specs: tuple[ComponentSpec, ...] = ()
-
-    def answers_to(self, word: str) -> bool:
-        """Whether `word` means this plugin."""
-        return is_named(word, self.name, self.distribution)
 
 
 def normalized(distribution: str) -> str:
     """Distribution names compare without regard to case and separators (PEP 503)."""
     return distribution.lower().replace("_", "-").replace(".", "-")
-
-
-def is_named(word: str, entry: str, distribution: str) -> bool:
-    """Whether `word` is a plugin's entry name or distribution name: users may write either."""
-    return word == entry or normalized(word) == normalized(distribution)
 
 
 def missing_modules(spec: ComponentSpec) -> list[str]:

@@ -8,29 +8,19 @@ from types import ModuleType
 from oasr import __version__
 from oasr.plugin import ENTRY_POINT_GROUP
 from oasr.registry.hints import did_you_mean
-from oasr.registry.records import CORE, is_named, normalized
+from oasr.registry.records import CORE, Entry, normalized
 
 _BUILTIN = "oasr.builtin.plugin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Entry):
     """A plugin that was found and not yet imported."""
 
-    name: str
-    distribution: str
-    version: str
-    module: str
-    location: str = ""
-    note: str = ""
     imported: ModuleType | None = None
     """Set for modules that need no import."""
     problem: str = ""
     """Why the metadata itself cannot be used."""
-
-    def answers_to(self, word: str) -> bool:
-        """Whether `word` means this plugin."""
-        return is_named(word, self.name, self.distribution)
 
 
 def builtin() -> Source:
@@ -94,9 +84,7 @@ def _entries(distribution: Distribution) -> list[Source]:
         ]
     except Exception as error:
         problem = f"entry_points.txt cannot be parsed: {error}"
-        return [
-            Source(name=name, distribution=name, version=version, module="", location=location, problem=problem),
-        ]
+        return [Source(name=name, distribution=name, version=version, module="", location=location, problem=problem)]
 
 
 class Selection:
