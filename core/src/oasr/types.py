@@ -4,10 +4,12 @@ Frames and samples are counted only inside, in names that end in `_frames` or `_
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from oasr.errors import OasrError, RequestError
+from oasr.languages import match, unspecified
 
 Task = Literal["transcribe", "translate"]
 
@@ -83,9 +85,9 @@ class DecodingOptions:
     """
 
     language: str | None = None
-    """Language spoken, such as `en`; None, `""` and `"auto"` detect it."""
+    """Language spoken: a code, tag or name such as `en`, `en-US` or `English`; None, `""` and `"auto"` detect it."""
     languages: tuple[str, ...] = ()
-    """Detect among these only; empty means all the model knows."""
+    """Detect among these only, each as in `language`; empty means all the model knows."""
     task: Task = "transcribe"
     """`translate` writes English whatever is spoken."""
     prompt: str | None = None
@@ -114,14 +116,28 @@ class DecodingOptions:
         if self.suppress_tokens is not None:
             self._check_suppressed()
 
+    def in_codes_of(self, offered: Collection[str]) -> "DecodingOptions":
+        """The same request with languages in the codes that a model offers; as it is when the model offers none.
+
+        Raises `RequestError` for a language that is not among them.
+        """
+        if not offered:
+            return self
+        language = None if self.language is None else match(self.language, offered)
+        codes = dict.fromkeys(match(language, offered) for language in self.languages)
+        return replace(self, language=language, languages=tuple(codes))
+
     def _check_languages(self) -> None:
         if self.language is not None and not isinstance(self.language, str):
             raise RequestError(f"language must be a code such as 'en', not {self.language!r}")
-        if self.language is None or self.language.strip().lower() in ("", "auto"):
+        if unspecified(self.language):
             object.__setattr__(self, "language", None)
         if not isinstance(self.languages, list | tuple) or not all(isinstance(code, str) for code in self.languages):
             raise RequestError(f"languages must be a list of codes such as 'en', not {self.languages!r}")
-        object.__setattr__(self, "languages", tuple(self.languages))
+        named = tuple(language for language in self.languages if not unspecified(language))
+        if named and len(named) < len(self.languages):
+            raise RequestError(f"languages must name what to choose from, or nothing at all, not {self.languages!r}")
+        object.__setattr__(self, "languages", named)
         if self.language is not None and self.languages:
             raise RequestError("language and languages exclude each other: set one")
 

@@ -29,6 +29,19 @@ def oasr_components() -> list[ComponentSpec]:
             target="oasr.checkpoint.native:NativeFormat",
         ),
         ComponentSpec(
+            kind=Kind.DETECTOR,
+            name="none",
+            summary="Takes all audio for speech",
+            target="oasr.detectors.everything:Everything",
+        ),
+        ComponentSpec(
+            kind=Kind.DETECTOR,
+            name="energy",
+            summary="Speech by its loudness over the noise",
+            target="oasr.detectors.energy:EnergyDetector",
+            config="oasr.detectors.config:EnergyConfig",
+        ),
+        ComponentSpec(
             kind=Kind.BATCHING,
             name="bucketed",
             summary="Batches of similar length under a frame budget",

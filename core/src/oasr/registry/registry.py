@@ -31,6 +31,7 @@ _INTERFACES = {
     Kind.FRONTEND: "oasr.interfaces.frontend:Frontend",
     Kind.TOKENIZER: "oasr.interfaces.tokenizer:Tokenizer",
     Kind.DECODER: "oasr.interfaces.decoder:Decoder",
+    Kind.DETECTOR: "oasr.interfaces.detector:SpeechDetector",
     Kind.BATCHING: "oasr.interfaces.batching:BatchingPolicy",
     Kind.MODEL: "oasr.interfaces.model:PackagedModel",
 }

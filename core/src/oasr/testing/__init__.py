@@ -16,6 +16,7 @@ pytest.register_assert_rewrite(
     "oasr.testing.autoregressive_laws",
     "oasr.testing.batching_suite",
     "oasr.testing.decoder_suite",
+    "oasr.testing.detector_suite",
     "oasr.testing.format_suite",
     "oasr.testing.frontend_suite",
     "oasr.testing.interpreter",
@@ -27,6 +28,7 @@ pytest.register_assert_rewrite(
 from oasr.testing.architecture_suite import ArchitectureSuite  # noqa: E402
 from oasr.testing.batching_suite import BatchingSuite  # noqa: E402
 from oasr.testing.decoder_suite import DecoderSuite  # noqa: E402
+from oasr.testing.detector_suite import DetectorSuite  # noqa: E402
 from oasr.testing.format_suite import FormatSuite  # noqa: E402
 from oasr.testing.frontend_suite import FrontendSuite  # noqa: E402
 from oasr.testing.model_suite import ModelSuite  # noqa: E402
@@ -40,6 +42,7 @@ __all__ = [
     "BatchingSuite",
     "ComponentSuite",
     "DecoderSuite",
+    "DetectorSuite",
     "FormatSuite",
     "FrontendSuite",
     "ModelSuite",

@@ -8,6 +8,7 @@ from oasr.errors import RequestError
 from oasr.interfaces.heads import Prompt
 from oasr.interfaces.logits_rule import LogitsRule
 from oasr.interfaces.tokenizer import Tokenizer
+from oasr.languages import canonical, match
 from oasr.types import DecodingOptions
 from oasr_whisper.config import WhisperConfig
 
@@ -23,12 +24,10 @@ class PromptWriter:
 
     def check(self, options: DecodingOptions) -> None:
         """Raise `RequestError` for what this checkpoint cannot do."""
-        if not self._config.multilingual:
+        if self._config.multilingual:
+            options.in_codes_of(self._tokens.languages)
+        else:
             self._check_english_only(options)
-        for language in (options.language, *options.languages):
-            if self._config.multilingual and language is not None and language not in self._tokens.languages:
-                known = ", ".join(sorted(self._tokens.languages))
-                raise RequestError(f"This model does not know the language {language!r}; it knows {known}")
         outside = [t for t in options.suppress_tokens or () if not 0 <= t < self._config.vocabulary_size]
         if outside:
             raise RequestError(
@@ -38,7 +37,8 @@ class PromptWriter:
     def _check_english_only(self, options: DecodingOptions) -> None:
         if options.task != "transcribe":
             raise RequestError("This model only transcribes English; translation needs a multilingual checkpoint")
-        foreign = [code for code in (options.language, *options.languages) if code not in (None, "en")]
+        named = [language for language in (options.language, *options.languages) if language is not None]
+        foreign = [language for language in named if canonical(language) != "en"]
         if foreign:
             raise RequestError(f"This model only reads English, not {foreign[0]!r}; use a multilingual checkpoint")
 
@@ -48,7 +48,7 @@ class PromptWriter:
         control = [tokens.start]
         if self._config.multilingual:
             task = tokens.translate if options.task == "translate" else tokens.transcribe
-            control += [tokens.languages[language or "en"], task]
+            control += [tokens.languages[match(language or "en", tokens.languages)], task]
         control.append(tokens.no_timestamps)
         suppressed = self._config.suppress if options.suppress_tokens is None else options.suppress_tokens
         previous, notes = self._previous(options.prompt, tokenizer)

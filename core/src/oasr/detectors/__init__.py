@@ -1,0 +1,1 @@
+"""Speech detectors that ship with core, and cutting audio at pauses."""
