@@ -29,11 +29,11 @@ MODULES = sorted(chain.from_iterable(package.rglob("*.py") for package in (CORE,
 
 # Each area of core imports from earlier lines and from itself. Nothing imports what is in no line.
 LAYERS = (
-    {"errors", "types", "plugin"},
+    {"errors", "languages", "types", "plugin"},
     {"interfaces"},
     {"registry"},
     {"config"},
-    {"ops", "nn", "cache", "audio", "features", "tokenizers", "checkpoint", "output"},
+    {"ops", "nn", "cache", "audio", "features", "tokenizers", "detectors", "checkpoint", "output"},
     {"scheduler"},
     {"engine"},
     {"cli"},

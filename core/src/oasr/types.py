@@ -25,7 +25,13 @@ class Segment:
     text: str
     tokens: tuple[int, ...] = ()
     avg_logprob: float = 0.0
-    """Mean natural log-probability of the tokens, the end token included."""
+    """Mean natural log-probability of the tokens of its window, the end token included."""
+    compression_ratio: float = 1.0
+    """Of the text of its window as UTF-8, by zlib: repetition makes it large."""
+    no_speech_prob: float | None = None
+    """Probability that nobody speaks in its window; None when the model does not tell."""
+    temperature: float = 0.0
+    """At which its window was read in the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,18 @@ class DecodingOptions:
     """Seed of the draws; the same seed gives the same text, whatever else runs."""
     max_new_tokens: int | None = None
     """Upper bound for each window of audio; None leaves it to the model."""
+    timestamps: bool | None = None
+    """Whether the model says when segments begin and end; None lets it where it can."""
+    condition_on_previous: bool = False
+    """Read each window with the text before it in mind: steadier spelling, but errors spread."""
+    fallback: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8, 1.0)
+    """Temperatures at which a window is read again whose text is repetitive or improbable; empty to accept it."""
+    most_compression: float = 2.4
+    """A window whose text has a higher compression ratio is repetitive."""
+    least_logprob: float = -1.0
+    """A window whose mean log-probability is lower is improbable."""
+    most_silence: float = 0.6
+    """A window that is improbable and more likely than this without speech is silence."""
     suppress_tokens: tuple[int, ...] | None = None
     """Token ids never to produce; None takes the checkpoint's own list, an empty tuple none."""
 

@@ -46,8 +46,8 @@ def test_an_unknown_name_lists_what_exists_and_what_was_meant(make_plugin) -> No
 
 
 def test_without_any_component_of_the_kind_the_message_says_so() -> None:
-    with pytest.raises(UnknownComponentError, match=r'^No detector named "x". Installed: none\.$'):
-        Registry.from_modules().spec(Kind.DETECTOR, "x")
+    with pytest.raises(UnknownComponentError, match=r'^No quantizer named "x". Installed: none\.$'):
+        Registry.from_modules().spec(Kind.QUANTIZER, "x")
 
 
 def test_a_name_known_elsewhere_comes_with_its_install_command() -> None:

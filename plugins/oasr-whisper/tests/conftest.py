@@ -30,6 +30,7 @@ def first_logits() -> Callable[[Architecture, EncoderOutput, list[int]], torch.T
             new_lengths=lengths,
             new=len(prompt),
         )
-        return head.prefill(torch.tensor([prompt], device=model.device), lengths, encoded, view)[0]
+        logits, _ = head.prefill(torch.tensor([prompt], device=model.device), lengths, encoded, view)
+        return logits[0]
 
     return compute

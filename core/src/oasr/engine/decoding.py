@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from traceback import clear_frames
 from typing import Any
 
@@ -98,18 +99,21 @@ class DecodeBatch:
         prompts = [row.prompt for row in rows if row.prompt is not None]
         for row, prompt in zip(rows, prompts, strict=True):
             row.length = len(prompt.tokens)
-        logits = self.read(rows, [prompt.tokens for prompt in prompts], encoded)
+        logits, silence = self.read(rows, [prompt.tokens for prompt in prompts], encoded)
         device = logits.device
         self._state.begin(
             rows=torch.tensor([row.slot for row in rows], device=device),
             logits=logits,
+            silence=silence,
             lengths=torch.tensor([len(prompt.tokens) for prompt in prompts], device=device),
             limits=torch.tensor([prompt.max_new_tokens for prompt in prompts], device=device),
             ends=torch.tensor([prompt.end_token for prompt in prompts], device=device),
         )
 
-    def read(self, rows: Sequence[Row], prompts: Sequence[Sequence[int]], encoded: EncoderOutput) -> torch.Tensor:
-        """Read a prompt into each row's lease, which must be long enough; logits after it, (rows, vocabulary)."""
+    def read(
+        self, rows: Sequence[Row], prompts: Sequence[Sequence[int]], encoded: EncoderOutput
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Read a prompt into each row's lease, which must be long enough; returns what the head's `prefill` does."""
         device = self._device
         longest = max(len(prompt) for prompt in prompts)
         tokens = torch.tensor([[*prompt, *[0] * (longest - len(prompt))] for prompt in prompts], device=device)
@@ -237,17 +241,20 @@ class DecodeBatch:
         done: list[tuple[Window, Decoded | OasrError]] = []
         n = len(self.rows)
         state = self._state
-        flags = torch.stack((state.finished[:n], state.finite[:n], state.counts[:n], state.score[:n]))
+        flags = torch.stack(
+            (state.finished[:n], state.finite[:n], state.counts[:n], state.score[:n], state.silence[:n])
+        )
         report = [(row, *values) for row, values in zip(self.rows, flags.T.tolist(), strict=True) if values[0]]
         if not report:
             return done
         generated = state.generated[torch.tensor([row.slot for row, *_ in report], device=flags.device)].tolist()
-        for (row, _, finite, count, score), tokens in zip(report, generated, strict=True):
+        for (row, _, finite, count, score, silence), tokens in zip(report, generated, strict=True):
             assert row.prompt is not None
             kept = tokens[: int(count)]
             if kept[-1] == row.prompt.end_token:
                 kept.pop()
-            done.append((row.window, Decoded(tuple(kept), score / count, bool(finite), row.prompt.notes)))
+            heard = None if isnan(silence) else silence
+            done.append((row.window, Decoded(tuple(kept), score / count, heard, bool(finite), row.prompt.notes)))
         self.remove(*(row for row, *_ in report))
         return done
 

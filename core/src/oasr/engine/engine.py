@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from itertools import count
 from types import TracebackType
 from typing import overload
 
@@ -15,12 +14,13 @@ import torch
 from oasr.audio import Audio, AudioLimits, Source, read_audio
 from oasr.config import EngineConfig
 from oasr.engine.build import assemble
-from oasr.engine.request import Request, cut, source_name, transcript
+from oasr.engine.request import Request, new_request, source_name
 from oasr.engine.runner import Runner
 from oasr.engine.window import Decoded, Window, as_error
 from oasr.errors import (
     AudioError,
     BatchError,
+    ConfigError,
     DeviceError,
     NonFiniteError,
     OasrError,
@@ -45,6 +45,8 @@ class ASREngine:
 
     def __init__(self, config: EngineConfig, registry: Registry | None = None):
         """Load the model. Raises an `OasrError` that says what is missing or does not fit together."""
+        if not isinstance(config, EngineConfig):
+            raise ConfigError(f"ASREngine takes a configuration, as in EngineConfig(model='tiny-en'), not {config!r}")
         registry = registry or default_registry()
         self._config = config
         self._parts = assemble(config, registry)
@@ -61,8 +63,6 @@ class ASREngine:
         self._window_samples = round(self.facts.max_input_seconds * self.facts.sample_rate)
         self._limits = AudioLimits(config.audio.max_seconds, config.audio.max_bytes)
         self._scheduler = Scheduler(self._parts.policy, self._runner.rows, time.monotonic)
-        self._ids = count(1)
-        self._keys = count(1)
         self._observed = registry.hooks.implements("oasr_step_finished")
         self._lock = threading.Lock()  # guards all that follows; held for the length of a step
         self._requests: dict[int, Request] = {}
@@ -114,7 +114,7 @@ class ASREngine:
         Raises `RequestError` when this model does not tell.
         """
         options = DecodingOptions(languages=tuple(languages), max_new_tokens=1)
-        self._check(options)
+        options = self._checked(options)
         if not self._runner.detects_language:
             raise RequestError(f"{self.info.architecture} at {self.info.model} cannot detect the language")
         audio = self._read(source)
@@ -131,8 +131,11 @@ class ASREngine:
         Inputs are taken from `sources` only a little ahead of decoding, so it may be endless. Leaving the iteration
         aborts what has not ended.
         """
-        options = options or DecodingOptions()
-        self._check(options)
+        if isinstance(sources, str | bytes) or not isinstance(sources, Iterable):
+            raise RequestError(
+                f"transcribe_each takes many inputs, not {type(sources).__name__}; use transcribe for one"
+            )
+        options = self._checked(options or DecodingOptions())
         return self._each(enumerate(sources), options)
 
     def add_request(self, source: Source | Audio, options: DecodingOptions | None = None) -> int:
@@ -140,12 +143,13 @@ class ASREngine:
 
         Raises at once what is wrong with the audio or the options.
         """
-        options = options or DecodingOptions()
-        self._check(options)
+        options = self._checked(options or DecodingOptions())
         return self._submit(self._read(source), options, waiter=None).id
 
     def abort(self, request_id: int) -> None:
         """End a request early: its outcome is a `RequestAbortedError`. An id that has ended already is left alone."""
+        if not isinstance(request_id, int):
+            raise RequestError(f"abort takes the id that add_request returned, not {request_id!r}")
         with self._intake:
             self._aborts.append(request_id)
 
@@ -181,37 +185,33 @@ class ASREngine:
             del self._runner, self._float32
         self._registry.hooks.call("oasr_engine_stopped", info=self.info)
 
-    def _check(self, options: DecodingOptions) -> None:
+    def _checked(self, options: DecodingOptions) -> DecodingOptions:
+        """The options with languages in the model's own codes."""
         if self._closed:
             raise RequestError("The engine is closed")
+        if not isinstance(options, DecodingOptions):
+            raise RequestError(f"options must be DecodingOptions, not {options!r}")
+        options = options.in_codes_of(self.facts.languages)
         self._runner.check(options)
+        return options
 
     def _read(self, source: Source | Audio) -> Audio:
         rate = self.facts.sample_rate
-        if not isinstance(source, Audio):
-            return read_audio(source, target_rate=rate, limits=self._limits)
-        if source.sample_rate == rate:
-            return source
-        resampled = read_audio((source.samples, source.sample_rate), target_rate=rate, limits=self._limits)
-        return replace(source, samples=resampled.samples, sample_rate=rate)
+        try:
+            if not isinstance(source, Audio):
+                return read_audio(source, target_rate=rate, limits=self._limits)
+            if source.sample_rate == rate:
+                return source
+            resampled = read_audio((source.samples, source.sample_rate), target_rate=rate, limits=self._limits)
+            return replace(source, samples=resampled.samples, sample_rate=rate)
+        except OasrError:
+            raise
+        except Exception as error:  # of a file object or a library; one unreadable input must not end a batch
+            problem = f"could not be read ({type(error).__name__}: {error})"
+            raise AudioError(source_name(source), problem) from error
 
     def _submit(self, audio: Audio, options: DecodingOptions, waiter: "Future[Outcome] | None") -> Request:
-        only = self.facts.languages[0] if len(self.facts.languages) == 1 else None
-        windows = [
-            Window(next(self._keys), samples, self._runner.frames(len(samples)), options, options.language or only)
-            for samples in cut(audio.samples, self._window_samples)
-        ]
-        request = Request(
-            id=next(self._ids),
-            source=audio.source,
-            options=options,
-            duration=audio.duration,
-            truncated=audio.truncated,
-            notes=audio.notes,
-            window_seconds=self.facts.max_input_seconds,
-            windows=windows,
-            waiter=waiter,
-        )
+        request = new_request(audio, options, self.facts, self._runner.frames, waiter)
         with self._intake:
             if self._closed:
                 raise RequestError("The engine is closed")
@@ -229,7 +229,7 @@ class ASREngine:
         pool = ThreadPoolExecutor(workers, thread_name_prefix="oasr-audio")
         try:
             while True:
-                at_hand = sum(len(request.windows) for _, request in decoding.values())
+                at_hand = sum(len(request.open) + len(request.waiting) for _, request in decoding.values())
                 while not exhausted and len(reading) + at_hand < _READ_AHEAD * rows:
                     index, source = next(sources, (-1, ""))
                     exhausted = index < 0
@@ -246,7 +246,7 @@ class ASREngine:
                     waiter: Future[Outcome] = Future()
                     try:
                         decoding[waiter] = (index, self._submit(read.result(), options, waiter))
-                    except Exception as error:
+                    except OasrError as error:
                         yield index, self._unread(source, error)
                 if not filling:
                     self._drive(decoding)
@@ -258,11 +258,8 @@ class ASREngine:
             for _, request in decoding.values():
                 self.abort(request.id)
 
-    def _unread(self, source: Source | Audio, error: Exception) -> Outcome:
-        """The outcome of an input that could not be read, whatever was wrong: it must not end the batch."""
+    def _unread(self, source: Source | Audio, error: OasrError) -> Outcome:
         name = error.source if isinstance(error, AudioError) else source_name(source)
-        if not isinstance(error, OasrError):
-            error = AudioError(name, f"could not be read ({type(error).__name__}: {error})")
         outcome = Outcome(name, None, error)
         self._registry.hooks.call("oasr_request_finished", outcome=outcome)
         return outcome
@@ -303,20 +300,19 @@ class ASREngine:
                 self._fail(aborted, RequestAbortedError(f"{aborted.source}: aborted before it finished"))
 
     def _schedule(self, request: Request) -> None:
-        """Let windows wait their turn: all of them once the language is known, before that only the first."""
-        known = request.language is not None or not self._runner.detects_language or request.decoded
-        ready = request.windows if known else request.windows[:1]
-        for window in ready[request.scheduled :]:
-            window.language = window.language or request.language
+        """Let windows wait their turn."""
+        known = request.language is not None or not self._runner.detects_language or bool(request.segments)
+        for window in request.take_ready(known):
             self._owners[window.key] = (request, window)
             self._scheduler.add(window.key, window.frames)
-        request.scheduled = len(ready)
 
     def _start(self, owned: Sequence[tuple[Request, Window]]) -> None:
         started, failed = self._runner.start([window for _, window in owned])
         self._scheduler.commit([window.key for window in started])
         for window in started:
-            self._schedule(self._owners[window.key][0])
+            request, _ = self._owners[window.key]
+            request.named(window)
+            self._schedule(request)
         if not started and not failed and not self._runner.busy:
             request, window = owned[0]
             failed[window] = DeviceError(f"{request.source}: the caches have no room even for one window")
@@ -338,18 +334,15 @@ class ASREngine:
             return
         self._scheduler.commit((), [window.key])
         del self._owners[window.key]
-        request.decoded[window] = result
+        try:
+            request.named(window)
+            request.accept(window, result, self._parts.tokenizer, self._runner.read)
+        except Exception as error:
+            self._fail(request, as_error(error))
+            return
         self._schedule(request)
         if request.complete:
-            self._complete(request)
-
-    def _complete(self, request: Request) -> None:
-        try:
-            result = transcript(request, self.facts, self._parts.tokenizer)
-        except Exception as error:
-            self._end(request, Outcome(request.source, None, as_error(error)))
-        else:
-            self._end(request, Outcome(request.source, result, None))
+            self._end(request, Outcome(request.source, request.transcript(), None))
 
     def _redo(self, request: Request, window: Window) -> Decoded | OasrError:
         """Read a window again in float32: half precision overflows on some weights, cards and inputs."""
@@ -362,7 +355,7 @@ class ASREngine:
                 stacklevel=2,
             )
             self._float32 = self._parts.runner(torch.float32, rows=1)
-        window.language = request.options.language or request.windows[0].language
+        window.language = request.language
         _, failed = self._float32.start([window])
         results: list[tuple[Window, Decoded | OasrError]] = [*failed.items()]
         while self._float32.busy:
@@ -374,7 +367,7 @@ class ASREngine:
 
     def _fail(self, request: Request, error: OasrError) -> None:
         """End a request with an error and take its windows out, wherever they are."""
-        for window in request.windows[: request.scheduled]:
+        for window in request.open:
             if self._owners.pop(window.key, None) is not None:
                 self._scheduler.cancel(window.key)
                 self._runner.drop(window)

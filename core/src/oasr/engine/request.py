@@ -1,8 +1,10 @@
-"""One audio input on its way through the engine: cut into windows, and joined again."""
+"""One audio input on its way through the engine: read window by window, and joined."""
 
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from os import PathLike
 
 import torch
@@ -10,67 +12,187 @@ import torch
 from oasr.audio import Audio
 from oasr.engine.window import Decoded, Window
 from oasr.interfaces.architecture import ModelFacts
+from oasr.interfaces.heads import WindowReading
 from oasr.interfaces.tokenizer import Tokenizer
 from oasr.types import DecodingOptions, Outcome, Segment, Transcript
+
+_SHORTEST_SECONDS = 0.1  # of a rest of audio after the last window; models invent words in less
+_HISS = 10 ** (-50 / 20)  # full scale is 1
+_ids = count(1)
+_keys = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of the audio that is read from its start to its end, in samples."""
+
+    start: int
+    end: int
 
 
 @dataclass(eq=False, slots=True)
 class Request:
-    """Windows of one input, and what has been read in them."""
+    """What has been read of one input, and what is to be read next.
+
+    The audio is read in pieces, independently of each other. In each, the next window starts where the last complete
+    segment of the one before ended.
+    """
 
     id: int
-    source: str
+    audio: Audio
     options: DecodingOptions
-    duration: float
-    truncated: bool
-    notes: tuple[str, ...]
-    window_seconds: float
-    windows: list[Window]
+    facts: ModelFacts
+    frames: Callable[[int], int]
     waiter: "Future[Outcome] | None"
     """Who gets the outcome; None leaves it to `step`."""
-    decoded: dict[Window, Decoded] = field(default_factory=dict)
-    scheduled: int = 0
-    """Windows given to the scheduler so far, always the first ones."""
+    language: str | None
+    language_probability: float | None = None
+    notes: list[str] = field(default_factory=list)
+    waiting: list[Window] = field(default_factory=list)
+    """Not given to the scheduler yet."""
+    open: set[Window] = field(default_factory=set)
+    """Given to the scheduler, and not read yet."""
+    segments: list[tuple[int, str, Segment]] = field(default_factory=list)
+    """Start of the window in samples, text as decoded, and segment."""
+
+    @property
+    def source(self) -> str:
+        return self.audio.source
 
     @property
     def complete(self) -> bool:
-        return len(self.decoded) == len(self.windows)
+        return not self.waiting and not self.open
+
+    def take_ready(self, language_known: bool) -> list[Window]:
+        """The windows that can be scheduled now: all of them once the language is known, before that only the first."""
+        limit = len(self.waiting) if language_known else (0 if self.open else 1)
+        ready, self.waiting = self.waiting[:limit], self.waiting[limit:]
+        for window in ready:
+            window.language = window.language or self.language
+        self.open.update(ready)
+        return ready
+
+    def named(self, window: Window) -> None:
+        """The model has named the language of the input in its first window."""
+        if self.language is None and window.language is not None:
+            self.language, self.language_probability = window.language, window.language_probability
+
+    def accept(
+        self,
+        window: Window,
+        decoded: Decoded,
+        tokenizer: Tokenizer,
+        read: Callable[[Sequence[int], float], WindowReading],
+    ) -> None:
+        """Take what was read in a window, or have it read again at the next temperature; then go on behind it."""
+        self.open.remove(window)
+        self.notes += [note for note in decoded.notes if note not in self.notes]
+        text = tokenizer.decode([token for token in decoded.tokens if token < self.facts.text_tokens])
+        repetition = compression_ratio(text)
+        options = window.options
+        improbable = decoded.avg_logprob < options.least_logprob
+        nobody = decoded.silence is not None and decoded.silence > options.most_silence
+        silent = nobody and (improbable or is_quiet(window.samples))
+        hotter = [temperature for temperature in options.fallback if temperature > options.temperature]
+        if hotter and not silent and (improbable or repetition > options.most_compression):
+            again = replace(options, temperature=hotter[0])
+            self.waiting.insert(0, self._window(window.start_samples, window.end_samples, window.context, again))
+            return
+        rate = self.facts.sample_rate
+        seconds = len(window.samples) / rate
+        reading = WindowReading((), seconds) if silent else read(decoded.tokens, seconds)
+        context: tuple[int, ...] = ()
+        for spoken in reading.segments:
+            said = tokenizer.decode(spoken.tokens)
+            if not said.strip() or spoken.start == spoken.end:
+                continue
+            context += spoken.tokens
+            offset = window.start_samples / rate
+            segment = Segment(
+                start=offset + spoken.start,
+                end=min(offset + spoken.end, self.audio.duration),
+                text=said.strip(),
+                tokens=spoken.tokens,
+                avg_logprob=decoded.avg_logprob,
+                compression_ratio=repetition,
+                no_speech_prob=decoded.silence,
+                temperature=options.temperature,
+            )
+            self.segments.append((window.start_samples, said, segment))
+        # What was drawn at a high temperature is no good context (openai/whisper resets it above 0.5).
+        kept = window.context + context if options.condition_on_previous and options.temperature <= 0.5 else ()
+        self._go_on(window, reading.resume, kept)
+
+    def _go_on(self, window: Window, resume: float, context: tuple[int, ...]) -> None:
+        read_samples = round(resume * self.facts.sample_rate)
+        if read_samples < _SHORTEST_SECONDS * self.facts.sample_rate:
+            read_samples = len(window.samples)  # a window that starts where it did would never end
+        start = window.start_samples + read_samples
+        rest = window.end_samples - start
+        if rest >= _SHORTEST_SECONDS * self.facts.sample_rate:
+            self.waiting.insert(0, self._window(start, window.end_samples, context, self.options))
+        elif window.end_samples == len(self.audio.samples) and rest > 0 and len(window.samples) == self.longest:
+            self.notes.append(f"the last {rest / self.facts.sample_rate:.4f} s are too short to hold a word")
 
     @property
-    def language(self) -> str | None:
-        """The language asked for, or named by the model in the first window."""
-        return self.windows[0].language
+    def longest(self) -> int:
+        """Samples of the longest window."""
+        return round(self.facts.max_input_seconds * self.facts.sample_rate)
+
+    def _window(self, start: int, end: int, context: tuple[int, ...], options: DecodingOptions) -> Window:
+        samples = self.audio.samples[start : min(start + self.longest, end)]
+        return Window(next(_keys), start, end, samples, self.frames(len(samples)), options, self.language, context)
+
+    def begin(self, pieces: Sequence[Piece]) -> None:
+        self.waiting = [self._window(piece.start, piece.end, (), self.options) for piece in pieces]
+
+    def transcript(self) -> Transcript:
+        """Join what was read."""
+        ordered = sorted(self.segments, key=lambda each: (each[2].start, each[0]))
+        return Transcript(
+            text="".join(text for _, text, _ in ordered).strip(),
+            segments=tuple(segment for _, _, segment in ordered),
+            language=self.language,
+            duration=self.audio.duration,
+            language_probability=self.language_probability,
+            truncated=self.audio.truncated,
+            notes=tuple(self.notes),
+        )
 
 
-def cut(samples: torch.Tensor, window_samples: int) -> Iterator[torch.Tensor]:
-    """Consecutive windows that cover all samples; at least one."""
-    for start in range(0, max(len(samples), 1), window_samples):
-        yield samples[start : start + window_samples]
+def new_request(
+    audio: Audio,
+    options: DecodingOptions,
+    facts: ModelFacts,
+    frames: Callable[[int], int],
+    waiter: "Future[Outcome] | None",
+) -> Request:
+    """A request for an input; `frames` says how many feature frames so many samples cost."""
+    if options.timestamps is None:
+        options = replace(options, timestamps=facts.timestamps)
+    options = options.in_codes_of(facts.languages)
+    language = options.language or (facts.languages[0] if len(facts.languages) == 1 else None)
+    request = Request(next(_ids), audio, options, facts, frames, waiter, language, notes=list(audio.notes))
+    total, longest = len(audio.samples), request.longest
+    # Without timestamps nothing says where a window may be left, so the audio is cut into whole ones at once.
+    cuts = [0] if options.timestamps else list(range(0, total, longest))
+    if len(cuts) > 1 and total - cuts[-1] < _SHORTEST_SECONDS * facts.sample_rate:
+        rest = (total - cuts.pop()) / facts.sample_rate
+        request.notes.append(f"the last {rest:.4f} s are too short to hold a word")
+        total = min(total, cuts[-1] + longest)
+    request.begin([Piece(start, end) for start, end in zip(cuts, [*cuts[1:], total], strict=True)])
+    return request
 
 
-def transcript(request: Request, facts: ModelFacts, tokenizer: Tokenizer) -> Transcript:
-    """Join what was read in the windows."""
-    texts, segments = [], []
-    notes = list(request.notes)
-    for index, window in enumerate(request.windows):
-        decoded = request.decoded[window]
-        ids = tuple(token for token in decoded.tokens if token < facts.text_tokens)
-        text = tokenizer.decode(ids)
-        texts.append(text)
-        notes += [note for note in decoded.notes if note not in notes]
-        if text.strip():
-            start = index * request.window_seconds
-            end = min(start + request.window_seconds, request.duration)
-            segments.append(Segment(start, end, text.strip(), ids, decoded.avg_logprob))
-    return Transcript(
-        text="".join(texts).strip(),
-        segments=tuple(segments),
-        language=request.language,
-        duration=request.duration,
-        language_probability=request.windows[0].language_probability,
-        truncated=request.truncated,
-        notes=tuple(notes),
-    )
+def compression_ratio(text: str) -> float:
+    """Bytes of a text over the bytes that zlib makes of it (openai/whisper, utils.py)."""
+    encoded = text.encode()
+    return len(encoded) / len(zlib.compress(encoded))
+
+
+def is_quiet(samples: torch.Tensor) -> bool:
+    """Whether nothing in a window is louder than the hiss of a recorder. Models invent polite words for digital silence."""
+    return bool(samples.abs().max() < _HISS)
 
 
 def source_name(source: object) -> str:

@@ -27,6 +27,8 @@ class RowState:
     """int64 (rows,): the end token."""
     score: torch.Tensor
     """float32 (rows,): summed log-probability of the generated tokens."""
+    silence: torch.Tensor
+    """float32 (rows,): probability that nobody speaks; NaN where the model does not tell."""
     finite: torch.Tensor
     """bool (rows,): every distribution so far was finite."""
     finished: torch.Tensor
@@ -47,6 +49,7 @@ class RowState:
             limits=integers(rows),
             ends=integers(rows),
             score=torch.zeros(rows, device=device),
+            silence=torch.zeros(rows, device=device),
             finite=torch.ones(rows, dtype=torch.bool, device=device),
             finished=torch.ones(rows, dtype=torch.bool, device=device),
         )
@@ -59,7 +62,13 @@ class RowState:
         return [getattr(self, name) for name in self.__slots__]
 
     def begin(
-        self, rows: torch.Tensor, logits: torch.Tensor, lengths: torch.Tensor, limits: torch.Tensor, ends: torch.Tensor
+        self,
+        rows: torch.Tensor,
+        logits: torch.Tensor,
+        silence: torch.Tensor | None,
+        lengths: torch.Tensor,
+        limits: torch.Tensor,
+        ends: torch.Tensor,
     ) -> None:
         """Rows whose prompts have just been read; their `tables` are set already."""
         self.logits[rows] = logits
@@ -68,6 +77,7 @@ class RowState:
         self.ends[rows] = ends
         self.counts[rows] = 0
         self.score[rows] = 0
+        self.silence[rows] = torch.nan if silence is None else silence
         self.finite[rows] = True
         self.finished[rows] = False
 

@@ -13,7 +13,7 @@ from oasr.errors import OasrError
 from oasr.interfaces.architecture import Architecture, EncoderOutput
 from oasr.interfaces.decoder import LabelSynchronousDecoder
 from oasr.interfaces.frontend import Frontend
-from oasr.interfaces.heads import AutoregressiveHead
+from oasr.interfaces.heads import AutoregressiveHead, WindowReading
 from oasr.interfaces.tokenizer import Tokenizer
 from oasr.types import DecodingOptions
 
@@ -49,6 +49,10 @@ class Runner:
     @property
     def detects_language(self) -> bool:
         return bool(self._head.language_prompt)
+
+    def read(self, tokens: Sequence[int], seconds: float) -> WindowReading:
+        """What the tokens of a window of so many seconds say."""
+        return self._head.read(tokens, seconds)
 
     def check(self, options: DecodingOptions) -> None:
         """Raise `RequestError` for what the model or the search cannot honour."""
@@ -126,7 +130,8 @@ class Runner:
         ready = []
         for index, row in enumerate(rows):
             try:
-                row.prompt = self._head.prompt(row.window.options, row.window.language, self._tokenizer)
+                window = row.window
+                row.prompt = self._head.prompt(window.options, window.language, window.context, self._tokenizer)
             except Exception as error:
                 failed[row.window] = as_error(error)
                 self._batch.remove(row)
@@ -167,7 +172,7 @@ class Runner:
             assert lease is not None
             rows[i].lease = lease
         try:
-            logits = self._batch.read(
+            logits, _ = self._batch.read(
                 [rows[i] for i in asking], prompts, EncoderOutput(encoded.frames[index], encoded.lengths[index])
             )
         finally:

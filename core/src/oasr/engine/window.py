@@ -13,6 +13,10 @@ class Window:
     """A stretch of one request's audio, short enough to encode at once."""
 
     key: int
+    start_samples: int
+    """Where it begins in the audio of its request."""
+    end_samples: int
+    """Where the audio that may be read on from it ends: the piece it belongs to."""
     samples: torch.Tensor
     """float32 (samples,) on the CPU."""
     frames: int
@@ -20,6 +24,8 @@ class Window:
     options: DecodingOptions
     language: str | None
     """None until the model has named it, or for good where it cannot."""
+    context: tuple[int, ...] = ()
+    """Text tokens read just before."""
     language_probability: float | None = None
     """Of the language the model named, among those allowed; None when it was not asked."""
 
@@ -30,6 +36,8 @@ class Decoded:
 
     tokens: tuple[int, ...]
     avg_logprob: float
+    silence: float | None
+    """Probability that nobody speaks; None when the model does not tell."""
     finite: bool
     """False when the model computed NaN or infinity; the tokens are worthless then."""
     notes: tuple[str, ...]

@@ -36,6 +36,8 @@ class ModelFacts:
     languages: tuple[str, ...] = ()
     """Language codes the model can be asked for; empty when it has no such choice."""
     tasks: tuple[str, ...] = ("transcribe",)
+    timestamps: bool = False
+    """Whether the model can say when each segment begins and ends."""
 
 
 @dataclass(frozen=True, slots=True)

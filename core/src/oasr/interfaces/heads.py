@@ -1,7 +1,7 @@
 """Heads: how decoders see a model. Architectures offer heads; a decoder names the one it needs."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -25,6 +25,24 @@ class Prompt:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class SpokenSegment:
+    """Text tokens said from `start` to `end`, in seconds from the start of the window."""
+
+    start: float
+    end: float
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowReading:
+    """What was said in a window, and from where on the audio has to be read again."""
+
+    segments: tuple[SpokenSegment, ...]
+    resume: float
+    """Seconds from the start of the window; its length when all of it has been read."""
+
+
 class AutoregressiveHead(ABC):
     """A decoder network that reads its own tokens. One call serves many rows."""
 
@@ -41,16 +59,22 @@ class AutoregressiveHead(ABC):
         """Raise `RequestError` for an option this model cannot honour, before any work is done for the request."""
 
     @abstractmethod
-    def prompt(self, options: DecodingOptions, language: str | None, tokenizer: Tokenizer) -> Prompt:
-        """Prompt for a checked request, in the language asked for or detected."""
+    def prompt(
+        self, options: DecodingOptions, language: str | None, context: Sequence[int], tokenizer: Tokenizer
+    ) -> Prompt:
+        """Prompt for a window of a checked request, in the language asked for or detected.
+
+        `context` holds the text tokens read just before, when the request wants them to be taken into account.
+        """
 
     @abstractmethod
     def prefill(
         self, tokens: torch.Tensor, lengths: torch.Tensor, encoded: EncoderOutput, cache: CacheView
-    ) -> torch.Tensor:
-        """Read prompts (rows, time) int64, right-padded, lengths (rows,); return logits after each row's last token.
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Read prompts (rows, time) int64, right-padded, lengths (rows,). The rows of the cache are empty before.
 
-        Logits are (rows, vocabulary) float32. The rows of the cache are empty before.
+        Return logits after each row's last token, (rows, vocabulary) float32, and the probability that nobody speaks,
+        (rows,), or None when the model does not tell.
         """
 
     @abstractmethod
@@ -59,3 +83,7 @@ class AutoregressiveHead(ABC):
 
         A pure function of static shape that never waits for the device, so that it can be captured in a CUDA graph.
         """
+
+    def read(self, tokens: Sequence[int], seconds: float) -> WindowReading:
+        """What tokens of a window of so many seconds say. By default all of them are one segment."""
+        return WindowReading((SpokenSegment(0.0, seconds, tuple(tokens)),), seconds)

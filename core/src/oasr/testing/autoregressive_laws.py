@@ -36,7 +36,7 @@ class AutoregressiveLaws:
     def prompt(self, head: AutoregressiveHead, model: Architecture, tokenizer: Tokenizer) -> Prompts:
         """Writes prompts."""
         language = next(iter(model.facts.languages), None)
-        own = head.prompt(DecodingOptions(), language, tokenizer).tokens
+        own = head.prompt(DecodingOptions(), language, (), tokenizer).tokens
         return lambda extra: (*own, *(7 * index % model.facts.text_tokens for index in range(1, extra + 1)))
 
     @torch.inference_mode()
@@ -95,14 +95,14 @@ class AutoregressiveLaws:
         self, head: AutoregressiveHead, model: Architecture, tokenizer: Tokenizer, words: int
     ) -> None:
         language = next(iter(model.facts.languages), None)
-        prompt = head.prompt(DecodingOptions(prompt="word " * words), language, tokenizer)
+        prompt = head.prompt(DecodingOptions(prompt="word " * words), language, (), tokenizer)
         assert prompt.max_new_tokens >= 1
         assert len(prompt.tokens) + prompt.max_new_tokens <= head.cache_layout.paged.max_tokens
 
     def test_the_end_is_a_control_token(
         self, head: AutoregressiveHead, model: Architecture, tokenizer: Tokenizer
     ) -> None:
-        prompt = head.prompt(DecodingOptions(), next(iter(model.facts.languages), None), tokenizer)
+        prompt = head.prompt(DecodingOptions(), next(iter(model.facts.languages), None), (), tokenizer)
         assert model.facts.text_tokens <= prompt.end_token < head.vocabulary_size
 
     def test_language_tokens_are_those_of_the_facts(self, head: AutoregressiveHead, model: Architecture) -> None:

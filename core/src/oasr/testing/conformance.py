@@ -21,6 +21,7 @@ _SUITES = {
     Kind.FRONTEND: "FrontendSuite",
     Kind.TOKENIZER: "TokenizerSuite",
     Kind.DECODER: "DecoderSuite",
+    Kind.DETECTOR: "DetectorSuite",
     Kind.BATCHING: "BatchingSuite",
     Kind.MODEL: "ModelSuite",
 }

@@ -32,7 +32,7 @@ class HeadRows:
         rows = torch.arange(len(prompts), device=self._device)
         tables = self._tables[:, : blocks_for(longest)]
         view = RowsView(self._paged, self._slots, rows, tables, self._lengths, new_lengths=lengths, new=longest)
-        logits = self.head.prefill(tokens, lengths, encoded, view)
+        logits, _ = self.head.prefill(tokens, lengths, encoded, view)
         self._lengths = lengths
         return logits
 

@@ -22,12 +22,13 @@ from oasr.interfaces.architecture import (
 from oasr.interfaces.cache import CacheView
 from oasr.interfaces.format import Checkpoint
 from oasr.interfaces.frontend import FeatureBatch
-from oasr.interfaces.heads import AutoregressiveHead, Prompt
+from oasr.interfaces.heads import AutoregressiveHead, Prompt, WindowReading
 from oasr.interfaces.tokenizer import Tokenizer
 from oasr.nn import Embedding, Linear, attention
 from oasr.types import DecodingOptions
 from oasr_whisper.config import WhisperConfig, read_config
 from oasr_whisper.prompt import PromptWriter
+from oasr_whisper.timestamps import read_window
 from oasr_whisper.weights import rules
 
 _SAMPLE_RATE = 16_000
@@ -185,6 +186,7 @@ class WhisperHead(AutoregressiveHead):
     def __init__(self, model: Whisper):
         config = model.config
         self._decoder = model.decoder
+        self._tokens = config.tokens
         self._writer = PromptWriter(config)
         self.cache_layout = CacheLayout(
             paged=PagedLayout(
@@ -210,17 +212,25 @@ class WhisperHead(AutoregressiveHead):
     def check(self, options: DecodingOptions) -> None:
         self._writer.check(options)
 
-    def prompt(self, options: DecodingOptions, language: str | None, tokenizer: Tokenizer) -> Prompt:
-        return self._writer.prompt(options, language, tokenizer)
+    def prompt(
+        self, options: DecodingOptions, language: str | None, context: Sequence[int], tokenizer: Tokenizer
+    ) -> Prompt:
+        return self._writer.prompt(options, language, context, tokenizer)
 
     def prefill(
         self, tokens: torch.Tensor, lengths: torch.Tensor, encoded: EncoderOutput, cache: CacheView
-    ) -> torch.Tensor:
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         for block in self._decoder.blocks:
             cache.store("audio", block.layer, block.cross_attention.project(encoded.frames))
         hidden = self._decoder(tokens, cache)
-        last = hidden[torch.arange(len(lengths), device=lengths.device), lengths - 1]
-        return self._logits(last)
+        rows = torch.arange(len(lengths), device=lengths.device)
+        # Whisper says whether anybody speaks in the distribution after the start token, whatever follows it.
+        start = (tokens == self._tokens.start).int().argmax(dim=1)
+        silence = self._logits(hidden[rows, start]).softmax(dim=-1)[:, self._tokens.no_speech]
+        return self._logits(hidden[rows, lengths - 1]), silence
+
+    def read(self, tokens: Sequence[int], seconds: float) -> WindowReading:
+        return read_window(tokens, self._tokens, seconds)
 
     def step(self, tokens: torch.Tensor, cache: CacheView) -> torch.Tensor:
         return self._logits(self._decoder(tokens[:, None], cache)[:, 0])
@@ -245,4 +255,5 @@ def facts(config: WhisperConfig) -> ModelFacts:
         max_input_seconds=window_seconds,
         languages=tuple(config.tokens.languages) if config.multilingual else ("en",),
         tasks=("transcribe", "translate") if config.multilingual else ("transcribe",),
+        timestamps=True,
     )

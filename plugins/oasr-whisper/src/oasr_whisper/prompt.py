@@ -1,5 +1,6 @@
 """What a request becomes: the control tokens the decoder starts from and the tokens it may not choose."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import torch
@@ -11,6 +12,7 @@ from oasr.interfaces.tokenizer import Tokenizer
 from oasr.languages import canonical, match
 from oasr.types import DecodingOptions
 from oasr_whisper.config import WhisperConfig
+from oasr_whisper.timestamps import TimestampRule
 
 
 class PromptWriter:
@@ -21,6 +23,12 @@ class PromptWriter:
         self._tokens = config.tokens
         # Rows with the same rule object are masked together, so equal lists must share one rule.
         self._rule = lru_cache(maxsize=64)(Suppress)
+        self._timestamps = TimestampRule(
+            begin=config.tokens.timestamp_begin,
+            end=config.tokens.end,
+            no_timestamps=config.tokens.no_timestamps,
+            latest_first=config.max_initial_timestamp_index,
+        )
 
     def check(self, options: DecodingOptions) -> None:
         """Raise `RequestError` for what this checkpoint cannot do."""
@@ -42,33 +50,40 @@ class PromptWriter:
         if foreign:
             raise RequestError(f"This model only reads English, not {foreign[0]!r}; use a multilingual checkpoint")
 
-    def prompt(self, options: DecodingOptions, language: str | None, tokenizer: Tokenizer) -> Prompt:
-        """Previous text, then start, language and task, then "no timestamps"."""
+    def prompt(
+        self, options: DecodingOptions, language: str | None, context: Sequence[int], tokenizer: Tokenizer
+    ) -> Prompt:
+        """Previous text, then start, language and task, and "no timestamps" where none are wanted."""
         tokens = self._tokens
         control = [tokens.start]
         if self._config.multilingual:
             task = tokens.translate if options.task == "translate" else tokens.transcribe
             control += [tokens.languages[match(language or "en", tokens.languages)], task]
-        control.append(tokens.no_timestamps)
         suppressed = self._config.suppress if options.suppress_tokens is None else options.suppress_tokens
-        previous, notes = self._previous(options.prompt, tokenizer)
+        rules: tuple[LogitsRule, ...] = (self._rule(suppressed, self._config.suppress_first),)
+        if options.timestamps is False:
+            control.append(tokens.no_timestamps)
+        else:
+            rules = (*rules, self._timestamps)
+        previous, notes = self._previous(options.prompt, context, tokenizer)
         room = self._config.text_context - len(previous) - len(control)
         return Prompt(
             tokens=(*previous, *control),
             end_token=tokens.end,
             max_new_tokens=min(room, options.max_new_tokens or room),
-            rules=(self._rule(suppressed, self._config.suppress_first),),
+            rules=rules,
             notes=notes,
         )
 
-    def _previous(self, text: str | None, tokenizer: Tokenizer) -> tuple[list[int], tuple[str, ...]]:
-        """The end of the prompt text that fits, as the model saw previous text in training."""
-        if text is None or not text.strip():
-            return [], ()
-        ids = tokenizer.encode(" " + text.strip())
+    def _previous(
+        self, text: str | None, context: Sequence[int], tokenizer: Tokenizer
+    ) -> tuple[list[int], tuple[str, ...]]:
+        """The end of what was said before, as much as fits, as the model saw previous text in training."""
+        ids = tokenizer.encode(" " + text.strip()) if text and text.strip() else []
         budget = self._config.text_context // 2 - 1
         notes = (f"prompt trimmed to its last {budget} of {len(ids)} tokens",) if len(ids) > budget else ()
-        return [self._tokens.previous, *ids[-budget:]], notes
+        before = [*ids, *context][-budget:]
+        return [self._tokens.previous, *before] if before else [], notes
 
 
 class Suppress(LogitsRule):

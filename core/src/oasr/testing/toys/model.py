@@ -163,8 +163,10 @@ class ToyHead(AutoregressiveHead):
                     f"The toy does not know the language {code!r}; it knows {list(self.language_tokens)}"
                 )
 
-    def prompt(self, options: DecodingOptions, language: str | None, tokenizer: Tokenizer) -> Prompt:
-        previous = tokenizer.encode(options.prompt or "")[-self._config.text_context // 2 :]
+    def prompt(
+        self, options: DecodingOptions, language: str | None, context: Sequence[int], tokenizer: Tokenizer
+    ) -> Prompt:
+        previous = [*tokenizer.encode(options.prompt or ""), *context][-self._config.text_context // 2 :]
         spoken = (self.language_tokens[language or self._config.languages[0]],) if self._config.languages else ()
         tokens = (*((PREVIOUS, *previous) if previous else ()), START, *spoken)
         room = self._config.text_context - len(tokens)
@@ -177,7 +179,7 @@ class ToyHead(AutoregressiveHead):
 
     def prefill(
         self, tokens: torch.Tensor, lengths: torch.Tensor, encoded: EncoderOutput, cache: CacheView
-    ) -> torch.Tensor:
+    ) -> tuple[torch.Tensor, None]:
         missing = self._config.audio_frames - encoded.frames.shape[1]
         frames = F.pad(encoded.frames, (0, 0, 0, missing))
         for layer, block in enumerate(self._model.blocks):
@@ -190,7 +192,7 @@ class ToyHead(AutoregressiveHead):
         start = (tokens == START).int().argmax(dim=1)
         cache.store("start", 0, start.to(frames.dtype))
         logits = self._model.decode(tokens, cache)
-        return logits[torch.arange(len(lengths), device=lengths.device), lengths - 1]
+        return logits[torch.arange(len(lengths), device=lengths.device), lengths - 1], None
 
     def step(self, tokens: torch.Tensor, cache: CacheView) -> torch.Tensor:
         return self._model.decode(tokens[:, None], cache)[:, 0]
