@@ -113,6 +113,9 @@ class BatchError(OasrError):
         super().__init__(f"{len(failed)} of {len(outcomes)} inputs failed (the rest is in .outcomes): {shown}")
         self.outcomes = tuple(outcomes)
 
+    def __reduce__(self) -> tuple[type, tuple[tuple[Outcome, ...]]]:
+        return type(self), (self.outcomes,)
+
 
 def named_error(source: str, error: OasrError | None) -> str:
     """What went wrong with an input, beginning with its name, which some messages hold already."""

@@ -3,7 +3,6 @@
 Frames and samples are counted only inside, in names that end in `_frames` or `_samples`.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +11,7 @@ from oasr.errors import OasrError, RequestError
 Task = Literal["transcribe", "translate"]
 
 _TASKS = ("transcribe", "translate")
+_HOTTEST = 100  # all tokens are about equally likely by then
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,10 @@ class DecodingOptions:
     def __post_init__(self) -> None:
         if self.task not in _TASKS:
             raise RequestError(f"task {self.task!r} is unknown; tasks are {' and '.join(_TASKS)}")
-        if self.prompt is not None and not isinstance(self.prompt, str):
-            raise RequestError(f"prompt must be text, not {type(self.prompt).__name__}")
-        if not _is_number(self.temperature) or not math.isfinite(self.temperature) or self.temperature < 0:
-            raise RequestError(f"temperature must be a number of at least 0, not {self.temperature!r}")
+        if self.prompt is not None and not _is_text(self.prompt):
+            raise RequestError(f"prompt must be text that can be written as UTF-8, not {self.prompt!r}")
+        if not _is_number(self.temperature) or not 0 <= self.temperature <= _HOTTEST:
+            raise RequestError(f"temperature must be a number from 0 to {_HOTTEST}, not {self.temperature!r}")
         if not _is_whole(self.seed, least=0):
             raise RequestError(f"seed must be a whole number from 0 to 2**63 - 1, not {self.seed!r}")
         if self.max_new_tokens is not None and not _is_whole(self.max_new_tokens, least=1):
@@ -130,6 +130,13 @@ class DecodingOptions:
         if not isinstance(tokens, list | tuple) or not all(_is_whole(token, least=0) for token in tokens):
             raise RequestError(f"suppress_tokens must be a list of token ids, not {tokens!r}")
         object.__setattr__(self, "suppress_tokens", tuple(tokens))
+
+
+def _is_text(value: object) -> bool:
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:  # bytes of a command line that are not UTF-8 arrive as surrogates
+        return False
 
 
 def _is_number(value: object) -> bool:

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from itertools import count
 from types import TracebackType
 from typing import overload
 
@@ -15,12 +14,13 @@ import torch
 from oasr.audio import Audio, AudioLimits, Source, read_audio
 from oasr.config import EngineConfig
 from oasr.engine.build import assemble
-from oasr.engine.request import Request, cut, source_name, transcript
+from oasr.engine.request import Request, new_request, source_name, transcript
 from oasr.engine.runner import Runner
 from oasr.engine.window import Decoded, Window, as_error
 from oasr.errors import (
     AudioError,
     BatchError,
+    ConfigError,
     DeviceError,
     NonFiniteError,
     OasrError,
@@ -45,6 +45,8 @@ class ASREngine:
 
     def __init__(self, config: EngineConfig, registry: Registry | None = None):
         """Load the model. Raises an `OasrError` that says what is missing or does not fit together."""
+        if not isinstance(config, EngineConfig):
+            raise ConfigError(f"ASREngine takes a configuration, as in EngineConfig(model='tiny-en'), not {config!r}")
         registry = registry or default_registry()
         self._config = config
         self._parts = assemble(config, registry)
@@ -61,8 +63,6 @@ class ASREngine:
         self._window_samples = round(self.facts.max_input_seconds * self.facts.sample_rate)
         self._limits = AudioLimits(config.audio.max_seconds, config.audio.max_bytes)
         self._scheduler = Scheduler(self._parts.policy, self._runner.rows, time.monotonic)
-        self._ids = count(1)
-        self._keys = count(1)
         self._observed = registry.hooks.implements("oasr_step_finished")
         self._lock = threading.Lock()  # guards all that follows; held for the length of a step
         self._requests: dict[int, Request] = {}
@@ -131,6 +131,10 @@ class ASREngine:
         Inputs are taken from `sources` only a little ahead of decoding, so it may be endless. Leaving the iteration
         aborts what has not ended.
         """
+        if isinstance(sources, str | bytes) or not isinstance(sources, Iterable):
+            raise RequestError(
+                f"transcribe_each takes many inputs, not {type(sources).__name__}; use transcribe for one"
+            )
         options = options or DecodingOptions()
         self._check(options)
         return self._each(enumerate(sources), options)
@@ -146,6 +150,8 @@ class ASREngine:
 
     def abort(self, request_id: int) -> None:
         """End a request early: its outcome is a `RequestAbortedError`. An id that has ended already is left alone."""
+        if not isinstance(request_id, int):
+            raise RequestError(f"abort takes the id that add_request returned, not {request_id!r}")
         with self._intake:
             self._aborts.append(request_id)
 
@@ -184,34 +190,27 @@ class ASREngine:
     def _check(self, options: DecodingOptions) -> None:
         if self._closed:
             raise RequestError("The engine is closed")
+        if not isinstance(options, DecodingOptions):
+            raise RequestError(f"options must be DecodingOptions, not {options!r}")
         self._runner.check(options)
 
     def _read(self, source: Source | Audio) -> Audio:
         rate = self.facts.sample_rate
-        if not isinstance(source, Audio):
-            return read_audio(source, target_rate=rate, limits=self._limits)
-        if source.sample_rate == rate:
-            return source
-        resampled = read_audio((source.samples, source.sample_rate), target_rate=rate, limits=self._limits)
-        return replace(source, samples=resampled.samples, sample_rate=rate)
+        try:
+            if not isinstance(source, Audio):
+                return read_audio(source, target_rate=rate, limits=self._limits)
+            if source.sample_rate == rate:
+                return source
+            resampled = read_audio((source.samples, source.sample_rate), target_rate=rate, limits=self._limits)
+            return replace(source, samples=resampled.samples, sample_rate=rate)
+        except OasrError:
+            raise
+        except Exception as error:  # of a file object or a library; one unreadable input must not end a batch
+            problem = f"could not be read ({type(error).__name__}: {error})"
+            raise AudioError(source_name(source), problem) from error
 
     def _submit(self, audio: Audio, options: DecodingOptions, waiter: "Future[Outcome] | None") -> Request:
-        only = self.facts.languages[0] if len(self.facts.languages) == 1 else None
-        windows = [
-            Window(next(self._keys), samples, self._runner.frames(len(samples)), options, options.language or only)
-            for samples in cut(audio.samples, self._window_samples)
-        ]
-        request = Request(
-            id=next(self._ids),
-            source=audio.source,
-            options=options,
-            duration=audio.duration,
-            truncated=audio.truncated,
-            notes=audio.notes,
-            window_seconds=self.facts.max_input_seconds,
-            windows=windows,
-            waiter=waiter,
-        )
+        request = new_request(audio, options, self.facts, self._runner.frames, waiter)
         with self._intake:
             if self._closed:
                 raise RequestError("The engine is closed")
@@ -246,7 +245,7 @@ class ASREngine:
                     waiter: Future[Outcome] = Future()
                     try:
                         decoding[waiter] = (index, self._submit(read.result(), options, waiter))
-                    except Exception as error:
+                    except OasrError as error:
                         yield index, self._unread(source, error)
                 if not filling:
                     self._drive(decoding)
@@ -258,11 +257,8 @@ class ASREngine:
             for _, request in decoding.values():
                 self.abort(request.id)
 
-    def _unread(self, source: Source | Audio, error: Exception) -> Outcome:
-        """The outcome of an input that could not be read, whatever was wrong: it must not end the batch."""
+    def _unread(self, source: Source | Audio, error: OasrError) -> Outcome:
         name = error.source if isinstance(error, AudioError) else source_name(source)
-        if not isinstance(error, OasrError):
-            error = AudioError(name, f"could not be read ({type(error).__name__}: {error})")
         outcome = Outcome(name, None, error)
         self._registry.hooks.call("oasr_request_finished", outcome=outcome)
         return outcome

@@ -1,17 +1,20 @@
 """One audio input on its way through the engine: cut into windows, and joined again."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import count
 from os import PathLike
-
-import torch
 
 from oasr.audio import Audio
 from oasr.engine.window import Decoded, Window
 from oasr.interfaces.architecture import ModelFacts
 from oasr.interfaces.tokenizer import Tokenizer
 from oasr.types import DecodingOptions, Outcome, Segment, Transcript
+
+_SHORTEST_SECONDS = 0.1  # of a rest of audio after the last whole window; models invent words in less
+_ids = count(1)
+_keys = count(1)
 
 
 @dataclass(eq=False, slots=True)
@@ -42,10 +45,31 @@ class Request:
         return self.windows[0].language
 
 
-def cut(samples: torch.Tensor, window_samples: int) -> Iterator[torch.Tensor]:
-    """Consecutive windows that cover all samples; at least one."""
-    for start in range(0, max(len(samples), 1), window_samples):
-        yield samples[start : start + window_samples]
+def new_request(
+    audio: Audio,
+    options: DecodingOptions,
+    facts: ModelFacts,
+    frames: Callable[[int], int],
+    waiter: "Future[Outcome] | None",
+) -> Request:
+    """Cut an input into consecutive windows; `frames` says how many feature frames so many samples cost."""
+    pieces = list(audio.samples.split(round(facts.max_input_seconds * facts.sample_rate)))  # type: ignore[no-untyped-call]
+    notes = audio.notes
+    if len(pieces) > 1 and len(pieces[-1]) < _SHORTEST_SECONDS * facts.sample_rate:
+        unread = len(pieces.pop()) / facts.sample_rate
+        notes = (*notes, f"the last {unread:.4f} s are too short to hold a word and were not read")
+    language = options.language or (facts.languages[0] if len(facts.languages) == 1 else None)
+    return Request(
+        id=next(_ids),
+        source=audio.source,
+        options=options,
+        duration=audio.duration,
+        truncated=audio.truncated,
+        notes=notes,
+        window_seconds=facts.max_input_seconds,
+        windows=[Window(next(_keys), piece, frames(len(piece)), options, language) for piece in pieces],
+        waiter=waiter,
+    )
 
 
 def transcript(request: Request, facts: ModelFacts, tokenizer: Tokenizer) -> Transcript:

@@ -9,6 +9,8 @@ from oasr.interfaces.component import ComponentConfig
 from oasr.interfaces.decoder import LabelSynchronousDecoder
 from oasr.types import DecodingOptions
 
+_COLDEST = 1e-6  # below it a float32 has no room for the quotient, and the likeliest token is certain anyway
+
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
@@ -27,7 +29,7 @@ class AttentionDecoder(LabelSynchronousDecoder):
     def start(self, options: DecodingOptions, device: torch.device) -> _Draw | None:
         if options.temperature == 0:
             return None
-        return _Draw(options.temperature, torch.Generator(device).manual_seed(options.seed))
+        return _Draw(max(options.temperature, _COLDEST), torch.Generator(device).manual_seed(options.seed))
 
     def advance(
         self,
@@ -41,5 +43,6 @@ class AttentionDecoder(LabelSynchronousDecoder):
             if draw is not None:
                 # Gumbel-max: the arg-max of logits / temperature + Gumbel noise is a draw from the softmax.
                 noise = torch.empty_like(logits[row]).exponential_(generator=draw.generator)
-                tokens[row] = (logits[row] / draw.temperature - noise.log()).argmax()
+                behind = logits[row] - logits[row].amax()  # at most 0, so that no temperature overflows
+                tokens[row] = (behind / draw.temperature - noise.log()).argmax()
         return tokens

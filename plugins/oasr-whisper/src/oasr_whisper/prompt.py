@@ -29,11 +29,17 @@ class PromptWriter:
             if self._config.multilingual and language is not None and language not in self._tokens.languages:
                 known = ", ".join(sorted(self._tokens.languages))
                 raise RequestError(f"This model does not know the language {language!r}; it knows {known}")
-        outside = [t for t in options.suppress_tokens or () if not 0 <= t < self._config.vocabulary_size]
+        self._check_suppressed(options.suppress_tokens or ())
+
+    def _check_suppressed(self, suppressed: tuple[int, ...]) -> None:
+        outside = [t for t in suppressed if not 0 <= t < self._config.vocabulary_size]
         if outside:
             raise RequestError(
                 f"suppress_tokens {outside} are outside the vocabulary of {self._config.vocabulary_size} tokens"
             )
+
+        if self._tokens.end in suppressed:
+            raise RequestError(f"suppress_tokens holds {self._tokens.end}, with which the text ends")
 
     def _check_english_only(self, options: DecodingOptions) -> None:
         if options.task != "transcribe":
