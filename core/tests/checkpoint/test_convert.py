@@ -131,7 +131,7 @@ def test_a_conversion_that_fails_leaves_nothing(
         raise OSError("no space left on device")
 
     monkeypatch.setattr(conversion, "save_file", fail)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(CheckpointError, match="out: cannot be written: no space left"):
         convert(toy(), registry, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 

@@ -14,6 +14,8 @@ from oasr.cli import main as entry
 from oasr.config import EngineConfig, document, load_config
 from oasr.config.document import toml_value
 from oasr.plugin import CommandSpec
+from oasr.testing import sealed_registry
+from oasr.testing.toys.checkpoint import write_toy
 
 
 @pytest.fixture
@@ -90,6 +92,17 @@ def test_show_says_where_values_came_from(oasr, write):
     assert rows['device = "cpu"'] == str(file)
     assert rows["audio.workers = 2"] == "--set"
     assert rows["# model is not set"] == rows['batching.name = "bucketed"'] == "component default"
+
+
+def test_show_of_a_model_tells_what_its_checkpoint_suggests(oasr, tmp_path, monkeypatch):
+    model = write_toy(tmp_path / "toy")
+    registry = sealed_registry()
+    for module in ("oasr.registry", "oasr.config.slots", "oasr.config.sources"):
+        monkeypatch.setattr(f"{module}.default_registry", lambda: registry)
+    _, out, _ = oasr("show", "--model", model, "--origin")
+    rows = dict(re.split(r"  +# ", line) for line in out.splitlines())
+    assert rows[f'model = "{model}"'] == "--model"
+    assert rows['decoder.name = "toy-greedy"'] == "checkpoint"
 
 
 def test_show_prints_json(oasr):

@@ -7,8 +7,7 @@ from pathlib import Path, PurePath
 import pytest
 
 from oasr.errors import ConfigError
-from oasr.output.folder import OutputFolder
-from oasr.output.sink import OutputError
+from oasr.output.sinks import OutputError, OutputFolder
 from oasr.types import Transcript
 
 HELLO = Transcript(text="hello", segments=(), language="en", duration=1.0)
@@ -60,7 +59,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_trace(tmp_path: Path, monkeyp
         self.touch()
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OutputError, match=r"a\.wav\.txt: cannot be written: No space left on device"):
         folder(tmp_path, "a.wav").put(0, "a.wav", HELLO)
     monkeypatch.undo()

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from oasr.checkpoint.damage import shortened
@@ -77,13 +78,13 @@ def save_native(
     """Write a folder in OASR's layout: complete or not at all.
 
     Raises `CheckpointError` when the destination is a file, or a folder with content: with `force` it is replaced if
-    it is a converted checkpoint itself, and nothing else ever is.
+    it is a converted checkpoint itself, and nothing else ever is. Raises it also when the system refuses.
     """
     require_writable(destination, force)
     place = destination.resolve()  # "." has no name to derive another from
     partial = place.with_name(f".{place.name}.{uuid4().hex[:8]}.partial")
-    partial.mkdir(parents=True)
     try:
+        partial.mkdir(parents=True)
         names = _copy_files(files, partial)
         save_file({name: tensor.contiguous() for name, tensor in state.items()}, partial / WEIGHTS)
         description = {
@@ -98,9 +99,11 @@ def save_native(
         # The library makes the file private; a model is as readable as the rest of the folder.
         (partial / WEIGHTS).chmod((partial / DESCRIPTION).stat().st_mode)
         _move_into_place(partial, place)
-    except BaseException:
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CheckpointError(f"{destination}: cannot be written: {reason}") from error
+    finally:
         shutil.rmtree(partial, ignore_errors=True)
-        raise
     return destination
 
 

@@ -17,8 +17,11 @@ def damage(path: Path) -> str | None:
         return "is not a file"
     if path.stat().st_size == 0:
         return "is empty (0 bytes); copy or download it again"
-    with path.open("rb") as file:
-        head = file.read(len(_LFS_POINTER))
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(_LFS_POINTER))
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
     if head == _LFS_POINTER:
         return "is a Git LFS pointer, not the file itself; run: git lfs pull"
     if head.startswith(_ZIP) and not zipfile.is_zipfile(path):

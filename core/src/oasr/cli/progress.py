@@ -57,11 +57,11 @@ class BatchProgress:
     def note(self, text: str) -> None:
         """Tell something that is not an error."""
         if not self._quiet:
-            _print_line(text)
+            print_line(text)
 
     def error(self, text: str) -> None:
         """Tell an error, also when quiet."""
-        _print_line(text)
+        print_line(text)
 
     def beside_bar(self, write: Callable[[str], None]) -> Callable[[str], None]:
         """A `write` that takes the bar off a terminal that it shares with the results."""
@@ -152,7 +152,8 @@ class BatchProgress:
         self.note(f"warning: {' '.join(str(message).split())}")
 
 
-def _print_line(text: str) -> None:
+def print_line(text: str) -> None:
+    """One line on standard error."""
     if sys.stderr is not None:  # it is when closed, and print would turn to standard output
         print(f"oasr: {text}", file=sys.stderr, flush=True)
 
