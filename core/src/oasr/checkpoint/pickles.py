@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pickle
 import re
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oasr.checkpoint.damage import require_sound
+from oasr.checkpoint.damage import require_sound, shortened
 from oasr.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def read_pickle(path: Path) -> Any:
 
     require_sound(path)
     try:
-        return torch.load(path, map_location="cpu", weights_only=True, mmap=_is_zip(path))
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except pickle.UnpicklingError as error:
         raise CheckpointError(_refusal(path, str(error))) from error
     except (EOFError, RuntimeError, OSError, ValueError, KeyError, IndexError, AttributeError, TypeError) as error:
@@ -45,13 +46,8 @@ def read_state_dict(path: Path) -> dict[str, torch.Tensor]:
         raise CheckpointError(f"{path} holds a {type(content).__name__}, not named tensors.")
     others = [str(name) for name, value in content.items() if not isinstance(value, torch.Tensor)]
     if others:
-        raise CheckpointError(f"{path} holds entries that are not tensors: {', '.join(others[:6])}.")
+        raise CheckpointError(f"{path} holds entries that are not tensors: {shortened(others)}.")
     return content
-
-
-def _is_zip(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) == b"PK"
 
 
 def _refusal(path: Path, reason: str) -> str:

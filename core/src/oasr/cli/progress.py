@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -38,9 +37,7 @@ class BatchProgress:
         warnings.showwarning = self._show_warning
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop_bar()
         self._context.close()
 
@@ -140,15 +137,7 @@ class BatchProgress:
             self._bar[0].stop()
             self._bar = None
 
-    def _show_warning(
-        self,
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def _show_warning(self, message: Warning | str, *_: object, **__: object) -> None:
         self.note(f"warning: {' '.join(str(message).split())}")
 
 
