@@ -1,10 +1,12 @@
 """`oasr config init`, `show` and `check`."""
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -54,6 +56,22 @@ def test_init_writes_components_with_their_options():
     assert EngineConfig.model_validate(tomllib.loads(text)) == EngineConfig(
         decoder={"name": "beam", "stop": ['a"b', "\u00e9\x7f"]}, batching="fifo"
     )
+
+
+def test_init_replaces_nothing_but_regular_files(oasr, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    for target in (".", "/", "pipe", "/dev/full"):
+        code, out, err = oasr("init", "-o", target, "--force")
+        assert (code, out) == (2, "")
+        assert "not a regular file" in err
+    assert Path("/dev/full").is_char_device()
+    link = tmp_path / "link.toml"
+    link.symlink_to("real.toml")
+    assert oasr("init", "-o", link, "--force")[0] == 0
+    assert link.is_symlink()
+    assert (tmp_path / "real.toml").is_file()
+    assert oasr("init", "-o", "n" * 300)[0] == 2
 
 
 def test_init_does_not_overwrite_unless_told(oasr, write):

@@ -36,11 +36,11 @@ def init(
     if output is None:
         typer.echo(text, nl=False)
         return
-    if output.exists() and not force:
-        raise ConfigError(f"{output}: exists already. Choose another name or add --force.")
     try:
+        if output.exists() and not force:
+            raise ConfigError(f"{output}: exists already. Choose another name or add --force.")
         write_whole(output, text.encode())
-    except (OSError, ValueError) as error:  # ValueError: text that is no UTF-8, from a file name that is none
+    except (OSError, UnicodeError) as error:  # UnicodeError: from a file name that is no UTF-8
         raise ConfigError(f"{output}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
     typer.echo(f"{output}: written")
 

@@ -1,18 +1,20 @@
 """Where the results of a batch go: files in a folder, or standard output."""
 
+import errno
 import os
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import count
 from pathlib import Path, PurePath
+from uuid import uuid4
 
 from oasr.errors import ConfigError, OasrError
 from oasr.output.formats import WRITERS, TranscriptWriter
 from oasr.types import Transcript
 
-_numbers = count()
+_STALE_SECONDS = 24 * 60 * 60
 
 
 class OutputError(OasrError):
@@ -49,17 +51,20 @@ class OutputFolder(ResultSink):
         self._places = tuple(places)
 
     def prepare(self) -> None:
-        """Create the folder. Raises `ConfigError` when it cannot be written to."""
+        """Create the folder and clear what runs that were killed left. Raises `ConfigError` when it takes no files."""
         trial = _temporary(self._path)
         try:
-            self._path.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                self._path.mkdir(parents=True)
+            if not self._path.is_dir():
+                raise ConfigError(f"--output-dir {self._path}: is a file, not a folder")
             # Trying is the only test that a file system which is full, read-only or remote answers truthfully.
             trial.touch(exist_ok=False)
             trial.unlink()
-        except FileExistsError:
-            raise ConfigError(f"--output-dir {self._path}: is a file, not a folder") from None
         except OSError as error:
             raise ConfigError(f"--output-dir {self._path}: cannot be written to: {error.strerror or error}") from None
+        for folder in {self._path / place.parent for place in self._places}:
+            _clear_stale(folder)
 
     def holds(self, index: int) -> bool:
         """Whether every file of this input exists."""
@@ -115,19 +120,30 @@ class OutputStream(ResultSink):
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file completely or not at all. Raises `OSError`."""
-    temporary = _temporary(path.parent)
+    """Write a regular file, behind whatever links lead to it, completely or not at all. Raises `OSError`."""
+    place = Path(os.path.realpath(path))
+    if os.path.lexists(place) and not place.is_file():
+        raise OSError(errno.EINVAL, "there is something that is not a regular file")
+    temporary = _temporary(place.parent)
     try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
+        with temporary.open("xb") as file:
+            file.write(content)
+        temporary.replace(place)
     finally:
         with suppress(OSError):  # the folder is closed to us, as the error under way says better
             temporary.unlink(missing_ok=True)
 
 
 def _temporary(folder: Path) -> Path:
-    """A hidden name that no other process uses, and that is short enough wherever the file's own is."""
-    return folder / f".oasr-{os.getpid()}-{next(_numbers)}.part"
+    """A hidden name that no other process uses, here or on another machine, no longer than many a file's own."""
+    return folder / f".oasr-{uuid4().hex}.part"
+
+
+def _clear_stale(folder: Path) -> None:
+    for path in folder.glob(".oasr-*.part"):
+        with suppress(OSError):  # cleared by another run, or not ours to clear
+            if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                path.unlink()
 
 
 def write_standard_output(text: str) -> None:
