@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from oasr.config.slots import Slot, as_table
-from oasr.errors import ComponentError
+from oasr.errors import ComponentError, ConfigError
 from oasr.registry import Registry
 
 DEFAULT = "component default"
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_DEEPEST = 32
 
 Path = tuple[str, ...]
 
@@ -102,7 +103,9 @@ def origin_at(layer: Layer, path: tuple[str | int, ...]) -> str | None:
 
 
 def flattened(tree: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Path and value of every leaf; an empty dict is a leaf."""
+    """Path and value of every leaf; an empty dict is a leaf. Raises `ConfigError` for a tree deeper than any schema."""
+    if len(above) > _DEEPEST:
+        raise ConfigError(f"{above[0]}: tables are nested more than {_DEEPEST} deep")
     for key, value in tree.items():
         if isinstance(value, Mapping) and value:
             yield from flattened(value, (*above, str(key)))
