@@ -91,7 +91,10 @@ def test_a_result_that_cannot_be_written_costs_no_other(engine, here: Create, ca
     here("a.wav", "b.wav", "out/a.wav.txt/in the way")
     assert main(["transcribe", "a.wav", "b.wav", "-o", "out"]) == 1
     assert Path("out/b.wav.txt").read_text() == "text of b.wav\n"
-    assert "oasr: out/a.wav.txt: cannot be written: Is a directory\n" in capsys.readouterr().err
+    assert (
+        "oasr: out/a.wav.txt: cannot be written: there is something that is not a regular file\n"
+        in capsys.readouterr().err
+    )
 
 
 def test_skip_existing_reads_what_is_left(engine, here: Create, capsys) -> None:
