@@ -11,7 +11,7 @@ from typing import overload
 
 import torch
 
-from oasr.audio import Audio, AudioLimits, Source, read_audio
+from oasr.audio import Audio, Source, read_audio
 from oasr.config import EngineConfig
 from oasr.engine.build import assemble
 from oasr.engine.request import Request, new_request, source_name, transcript
@@ -61,7 +61,7 @@ class ASREngine:
             rows=self._runner.rows,
         )
         self._window_samples = round(self.facts.max_input_seconds * self.facts.sample_rate)
-        self._limits = AudioLimits(config.audio.max_seconds, config.audio.max_bytes)
+        self._limits = config.audio
         self._scheduler = Scheduler(self._parts.policy, self._runner.rows, time.monotonic)
         self._observed = registry.hooks.implements("oasr_step_finished")
         self._lock = threading.Lock()  # guards all that follows; held for the length of a step

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from os import PathLike
 
-from oasr.audio import Audio
+from oasr.audio import Audio, RawAudio
 from oasr.engine.window import Decoded, Window
 from oasr.interfaces.architecture import ModelFacts
 from oasr.interfaces.tokenizer import Tokenizer
@@ -101,4 +101,6 @@ def source_name(source: object) -> str:
     """How an input is named that could not be read."""
     if isinstance(source, Audio):
         return source.source
+    if isinstance(source, RawAudio):
+        source = source.content
     return str(source) if isinstance(source, str | PathLike) else f"<{type(source).__name__}>"
