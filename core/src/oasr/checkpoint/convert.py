@@ -1,8 +1,12 @@
 """Writes a checkpoint of any format in OASR's own layout."""
 
+import glob
 import json
+import os
 import shutil
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,7 +15,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from oasr.checkpoint.damage import shortened
+from oasr.checkpoint.damage import blaming, shortened
 from oasr.checkpoint.load import Plan, configuration, on_meta, part_of
 from oasr.checkpoint.native import DESCRIPTION, VERSION, WEIGHTS, NativeCheckpoint
 from oasr.errors import CheckpointError
@@ -20,6 +24,8 @@ from oasr.interfaces.component import ComponentConfig
 from oasr.interfaces.format import Checkpoint
 from oasr.plugin import Kind
 from oasr.registry import Registry
+
+_STALE_SECONDS = 60 * 60
 
 
 def convert(checkpoint: Checkpoint, registry: Registry, destination: Path, force: bool = False) -> Path:
@@ -82,7 +88,8 @@ def save_native(
     """
     require_writable(destination, force)
     place = destination.resolve()  # "." has no name to derive another from
-    partial = place.with_name(f".{place.name}.{uuid4().hex[:8]}.partial")
+    _clear_stale(place)
+    partial = _beside(place, f"{uuid4().hex[:8]}.partial")
     try:
         partial.mkdir(parents=True)
         names = _copy_files(files, partial)
@@ -101,7 +108,7 @@ def save_native(
         _move_into_place(partial, place)
     except (OSError, SafetensorError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise CheckpointError(f"{destination}: cannot be written: {reason}") from error
+        raise CheckpointError(f"{destination} cannot be written: {reason}.") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return destination
@@ -109,6 +116,14 @@ def save_native(
 
 def require_writable(destination: Path, force: bool) -> None:
     """Raise `CheckpointError` when a conversion may not write to this path."""
+    with blaming(destination, "cannot be written"):
+        _require_writable(destination, force)
+
+
+def _require_writable(destination: Path, force: bool) -> None:
+    above = next(folder for folder in destination.absolute().parents if os.path.lexists(folder))
+    if not above.is_dir():
+        raise CheckpointError(f"{destination} cannot be written: {above} is not a folder.")
     if not destination.exists() or (destination.is_dir() and not any(destination.iterdir())):
         return
     if not destination.is_dir():
@@ -139,6 +154,20 @@ def _copy_files(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
     return names
 
 
+def _beside(destination: Path, ending: str) -> Path:
+    """A hidden name next to a folder, which fits where the folder's own name does."""
+    return destination.with_name(f".{os.fsdecode(os.fsencode(destination.name)[:200])}.{ending}")
+
+
+def _clear_stale(destination: Path) -> None:
+    """Remove what conversions to this destination that were killed left behind."""
+    name = _beside(destination, "").name
+    for partial in destination.parent.glob(f"{glob.escape(name)}????????.partial"):
+        with suppress(OSError):
+            if time.time() - max(path.stat().st_mtime for path in (partial, *partial.iterdir())) > _STALE_SECONDS:
+                shutil.rmtree(partial)
+
+
 def _move_into_place(partial: Path, destination: Path) -> None:
     if not destination.exists():
         partial.rename(destination)
@@ -148,7 +177,7 @@ def _move_into_place(partial: Path, destination: Path) -> None:
             (partial / name).rename(destination / name)
         partial.rmdir()
         return
-    old = destination.with_name(f".{destination.name}.{uuid4().hex[:8]}.old")
+    old = _beside(destination, f"{uuid4().hex[:8]}.old")
     destination.rename(old)
     try:
         partial.rename(destination)

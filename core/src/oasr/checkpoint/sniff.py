@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
-from oasr.checkpoint.damage import damage, shortened
+from oasr.checkpoint.damage import blaming, damage, shortened
+from oasr.checkpoint.pickles import read_pickle
 from oasr.errors import CheckpointError, ComponentError
 from oasr.interfaces.format import Checkpoint, CheckpointFormat, Match
 from oasr.plugin import Kind
 from oasr.registry import Registry
+
+_PICKLE_SUFFIXES = {".pt", ".pth", ".ckpt", ".bin"}
+_PICKLE_STARTS = {b"PK", *(bytes((0x80, protocol)) for protocol in range(2, 6))}
 
 
 def open_checkpoint(path: Path, registry: Registry, format_name: str | None = None) -> Checkpoint:
@@ -15,12 +19,13 @@ def open_checkpoint(path: Path, registry: Registry, format_name: str | None = No
     Raises `CheckpointError` when no format recognises the path, when two do equally well, or when the checkpoint is
     damaged or incomplete; and `ComponentError` when the format named is not installed.
     """
-    if not path.exists():
-        raise CheckpointError(f"{path} does not exist.")
-    if format_name is None:
-        format_name = _best(path, registry)
-    format_class: type[CheckpointFormat] = registry.load(Kind.FORMAT, format_name)
-    return format_class().open(path)
+    with blaming(path, "cannot be opened"):
+        if not path.exists():
+            raise CheckpointError(f"{path} does not exist.")
+        if not path.is_dir() and not path.is_file():
+            raise CheckpointError(f"{path} is neither a folder nor a regular file.")
+        format_class: type[CheckpointFormat] = registry.load(Kind.FORMAT, format_name or _best(path, registry))
+        return format_class().open(path)
 
 
 def _best(path: Path, registry: Registry) -> str:
@@ -56,6 +61,8 @@ def _ask(path: Path, registry: Registry) -> tuple[dict[str, Match], dict[str, st
 def _unrecognised(path: Path, registry: Registry, failures: dict[str, str]) -> str:
     if path.is_file() and (problem := damage(path)):
         return f"{path} {problem}."
+    if path.is_file() and (refusal := _refusal_of_pickle(path)):
+        return refusal
     installed = ", ".join(registry.names(Kind.FORMAT)) or "none"
     parts = [f"{path} is in no format that is installed ({installed}). {_found(path)}"]
     advice = "Another format may need its plugin: pip install oasr-format-... (oasr plugins lists yours)."
@@ -64,6 +71,18 @@ def _unrecognised(path: Path, registry: Registry, failures: dict[str, str]) -> s
         reasons = "; ".join(f"{name}: {reason}" for name, reason in failures.items())
         parts.append(f"Formats that could not be asked: {reasons}")
     return " ".join(parts)
+
+
+def _refusal_of_pickle(path: Path) -> str | None:
+    """Why a PyTorch file is not read, which says more than that no format found in it what it looks for."""
+    with path.open("rb") as file:
+        if path.suffix not in _PICKLE_SUFFIXES or file.read(2) not in _PICKLE_STARTS:
+            return None
+    try:
+        read_pickle(path)
+    except CheckpointError as error:
+        return str(error)
+    return None
 
 
 def _found(path: Path) -> str:

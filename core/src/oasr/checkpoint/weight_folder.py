@@ -10,6 +10,7 @@ silently would load the wrong model.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from oasr.checkpoint.damage import require_sound, shortened
+from oasr.checkpoint.damage import is_there, require_sound, shortened
 from oasr.checkpoint.json_file import file_beside, read_object
 from oasr.checkpoint.pickles import read_state_dict
 from oasr.checkpoint.safetensors_file import read_shapes, read_tensors
@@ -70,7 +71,7 @@ class FolderWeights:
         if found is None:
             raise CheckpointError(_no_weights(folder))
         self._family = found
-        self._index = read_index(folder / found.index) if (folder / found.index).exists() else None
+        self._index = read_index(folder / found.index) if is_there(folder / found.index) else None
         self.files = self._choose()
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
@@ -122,7 +123,7 @@ class FolderWeights:
 
 def has_weights(folder: Path, family: Family) -> bool:
     """Whether a folder holds a file or an index of a family."""
-    return (folder / family.whole).exists() or (folder / family.index).exists()
+    return os.path.lexists(folder / family.whole) or os.path.lexists(folder / family.index)
 
 
 def read_index(path: Path) -> dict[str, str]:
