@@ -61,9 +61,7 @@ def test_kennedy_word_for_word(engine: ASREngine, shared: Callable[[str], Path])
 
 def test_the_sample_of_the_readme(engine: ASREngine) -> None:
     text = engine.transcribe(Path(__file__).parent.parent / "examples" / "hello.wav").text
-    assert text == (
-        "Good morning, the train to the mountains leaves at noon and the weather is warm and sunny today."
-    )
+    assert text == ("Good morning, the train to the mountains leaves at noon and the weather is warm and sunny today.")
 
 
 def test_sixteen_at_once_read_as_one_by_one(device: str, shared: Callable[[str], Path]) -> None:

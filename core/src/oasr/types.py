@@ -3,7 +3,6 @@
 Frames and samples are counted only inside, in names that end in `_frames` or `_samples`.
 """
 
-import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,6 +13,20 @@ from oasr.languages import match, unspecified
 Task = Literal["transcribe", "translate"]
 
 _TASKS = ("transcribe", "translate")
+_HOTTEST = 100  # all tokens are about equally likely by then
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word as it stands in the text, punctuation included. Times in seconds from the start of the audio."""
+
+    text: str
+    start: float
+    end: float
+    confidence: float | None = None
+    """Mean probability of its tokens, from 0 to 1; None when the model does not tell."""
+    interpolated: bool = False
+    """No stretch of the audio belongs to the word: its times are taken from its neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +45,8 @@ class Segment:
     """Probability that nobody speaks in its window; None when the model does not tell."""
     temperature: float = 0.0
     """At which its window was read in the end."""
+    words: tuple[Word, ...] = ()
+    """Empty unless word timestamps were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +121,8 @@ class DecodingOptions:
     """Upper bound for each window of audio; None leaves it to the model."""
     timestamps: bool | None = None
     """Whether the model says when segments begin and end; None lets it where it can."""
+    word_timestamps: bool = False
+    """Say when each word begins and ends, and how sure the model is of it."""
     condition_on_previous: bool = False
     """Read each window with the text before it in mind: steadier spelling, but errors spread."""
     fallback: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8, 1.0)
@@ -122,10 +139,10 @@ class DecodingOptions:
     def __post_init__(self) -> None:
         if self.task not in _TASKS:
             raise RequestError(f"task {self.task!r} is unknown; tasks are {' and '.join(_TASKS)}")
-        if self.prompt is not None and not isinstance(self.prompt, str):
-            raise RequestError(f"prompt must be text, not {type(self.prompt).__name__}")
-        if not _is_number(self.temperature) or not math.isfinite(self.temperature) or self.temperature < 0:
-            raise RequestError(f"temperature must be a number of at least 0, not {self.temperature!r}")
+        if self.prompt is not None and not _is_text(self.prompt):
+            raise RequestError(f"prompt must be text that can be written as UTF-8, not {self.prompt!r}")
+        if not _is_number(self.temperature) or not 0 <= self.temperature <= _HOTTEST:
+            raise RequestError(f"temperature must be a number from 0 to {_HOTTEST}, not {self.temperature!r}")
         if not _is_whole(self.seed, least=0):
             raise RequestError(f"seed must be a whole number from 0 to 2**63 - 1, not {self.seed!r}")
         if self.max_new_tokens is not None and not _is_whole(self.max_new_tokens, least=1):
@@ -164,6 +181,13 @@ class DecodingOptions:
         if not isinstance(tokens, list | tuple) or not all(_is_whole(token, least=0) for token in tokens):
             raise RequestError(f"suppress_tokens must be a list of token ids, not {tokens!r}")
         object.__setattr__(self, "suppress_tokens", tuple(tokens))
+
+
+def _is_text(value: object) -> bool:
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:  # bytes of a command line that are not UTF-8 arrive as surrogates
+        return False
 
 
 def _is_number(value: object) -> bool:

@@ -99,7 +99,7 @@ def test_a_path_that_cannot_be_opened_says_why(tmp_path):
 def test_a_file_without_permission_says_so(tmp_path):
     path = tmp_path / "secret.wav"
     path.touch(mode=0)
-    with pytest.raises(AudioError, match="permission"):
+    with pytest.raises(AudioError, match="Permission denied"):
         read_audio(path, target_rate=16000)
 
 

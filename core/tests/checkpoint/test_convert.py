@@ -1,6 +1,8 @@
 """A converted checkpoint loads bit for bit as the original, and a conversion never leaves or destroys anything else."""
 
 import json
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -131,7 +133,7 @@ def test_a_conversion_that_fails_leaves_nothing(
         raise OSError("no space left on device")
 
     monkeypatch.setattr(conversion, "save_file", fail)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(CheckpointError, match="out cannot be written: no space left"):
         convert(toy(), registry, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
@@ -167,3 +169,38 @@ def test_truncated_weights_are_refused(toy: Callable, registry: Registry, tmp_pa
     weights.write_bytes(weights.read_bytes()[:-1])
     with pytest.raises(CheckpointError, match="truncated"):
         load(open_checkpoint(folder, registry), registry, torch.float32, "cpu")
+
+
+def test_what_killed_conversions_left_is_cleared_by_the_next_to_the_same_place(
+    toy: Callable, registry: Registry, tmp_path: Path
+) -> None:
+    old, new, other = (tmp_path / name for name in (".out.0a1b2c3d.partial", ".out.1a1b2c3d.partial", ".o.partial"))
+    for partial in (old, new, other):
+        partial.mkdir()
+        (partial / "model.safetensors").touch()
+    for partial in (old, other):
+        for path in (partial / "model.safetensors", partial):
+            os.utime(path, (0, time.time() - 2 * 60 * 60))
+    convert(toy(), registry, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".o.partial", new.name, "out"]
+
+
+@pytest.mark.parametrize("letter", ["n", "ü"])
+def test_the_longest_name_a_file_system_takes_is_written_and_replaced(
+    toy: Callable, registry: Registry, tmp_path: Path, letter: str
+) -> None:
+    destination = tmp_path / (letter * (255 // len(letter.encode())))
+    convert(toy(), registry, destination)
+    convert(toy(), registry, destination, force=True)
+    assert list(tmp_path.iterdir()) == [destination]
+
+
+def test_a_destination_that_cannot_be_is_refused_in_words(toy: Callable, registry: Registry, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CheckpointError, match=r"file/x cannot be written: .*file is not a folder"):
+        convert(toy(), registry, tmp_path / "file" / "x")
+    with pytest.raises(CheckpointError, match="n cannot be written: File name too long"):
+        convert(toy(), registry, tmp_path / ("n" * 300))
+    (tmp_path / "link").symlink_to("nowhere")
+    convert(toy(), registry, tmp_path / "link")
+    assert (tmp_path / "nowhere" / "oasr.json").is_file()

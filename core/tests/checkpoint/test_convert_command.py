@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from oasr.checkpoint.convert import convert
 from oasr.cli.convert import command
-from oasr.errors import CheckpointError
+from oasr.errors import CheckpointError, ConfigError
 from oasr.registry import Registry
 
 
@@ -39,3 +39,9 @@ def test_it_replaces_an_earlier_conversion_only_with_force(
     assert run(source, tmp_path / "second").exit_code == 0
     assert isinstance(run(source, tmp_path / "second").exception, CheckpointError)
     assert run(source, tmp_path / "second", "--force").exit_code == 0
+
+
+def test_the_home_of_nobody_is_no_destination(run: Callable, toy: Callable, registry: Registry, tmp_path: Path) -> None:
+    source = convert(toy(), registry, tmp_path / "first")
+    assert isinstance(run(source, "~no-such-user/x").exception, ConfigError)
+    assert isinstance(run("~no-such-user/x", tmp_path / "second").exception, CheckpointError)

@@ -12,6 +12,7 @@ from typing import Any
 
 import huggingface_hub.errors
 import pytest
+from huggingface_hub import constants
 
 from oasr.checkpoint.hub import locate
 from oasr.checkpoint.hub_files import missing_files, wanted
@@ -252,3 +253,20 @@ def test_what_the_hub_refuses_is_explained(error: str, message: str, hub: dict, 
     hub["error"] = kind.__new__(kind)
     with pytest.raises(CheckpointError, match=message):
         locate("acme/speech", registry)
+
+
+@pytest.mark.parametrize("name", ["~no-such-user/x", Path("~no-such-user"), "n" * 300, "n" * 5000, "nul\0byte"])
+def test_a_name_that_no_path_can_have_is_refused(
+    name: str | Path, registry: Registry, connections: list[Any], cache: Path
+) -> None:
+    with pytest.raises(CheckpointError):
+        locate(name, registry)
+    assert connections == []
+
+
+def test_a_cache_in_the_home_of_nobody_holds_nothing(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", "~no-such-user/hub")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert list(available(registry)) == []
+    with pytest.raises(CheckpointError, match="not in ~no-such-user/hub"):
+        locate("openai/whisper-tiny", registry)

@@ -125,3 +125,13 @@ def test_a_stored_configuration_that_does_not_fit_names_the_field(toy: Callable,
     own.config = {"width": 2, "depth": 3}
     with pytest.raises(CheckpointError, match="depth: Extra inputs"):
         load(own, registry, torch.float32, "cpu")
+
+
+@pytest.mark.parametrize("config", [{}, {"size": "wide"}, {"size": None}])
+def test_whatever_settings_make_an_architecture_raise_is_told_with_the_path(
+    toy: Callable, registry: Registry, config: dict
+) -> None:
+    checkpoint = toy()
+    checkpoint.config = config
+    with pytest.raises(CheckpointError, match="memory does not hold the settings of toy as they should be"):
+        load(checkpoint, registry, torch.float32, "cpu")

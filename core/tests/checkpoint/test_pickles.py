@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from oasr.checkpoint.pickles import read_pickle
+from oasr.checkpoint.pickles import read_pickle, read_state_dict
 from oasr.errors import CheckpointError
 
 
@@ -90,3 +90,19 @@ def test_a_cut_file_is_called_truncated(tmp_path: Path, as_zip: bool, share: flo
 def test_a_missing_file_says_so(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="is missing"):
         read_pickle(tmp_path / "a.pt")
+
+
+@pytest.mark.parametrize("protocol", range(2, 6))
+def test_no_refusal_advises_to_switch_the_check_off(tmp_path: Path, protocol: int) -> None:
+    (tmp_path / "a.pt").write_bytes(pickle.dumps({"w": Gadget(tmp_path / "made")}, protocol=protocol))
+    with pytest.raises(CheckpointError) as refused:
+        read_pickle(tmp_path / "a.pt")
+    assert "weights_only" not in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("key", [5, None, ("a", "b")])
+def test_tensors_without_a_name_are_refused(tmp_path: Path, key: Any) -> None:
+    torch.save({"w": torch.ones(1), key: torch.ones(1)}, tmp_path / "a.bin")
+    with pytest.raises(CheckpointError, match=r"a\.bin holds entries that are not named tensors"):
+        read_state_dict(tmp_path / "a.bin")

@@ -1,9 +1,12 @@
 """The format that recognises a path best opens it; when none does, the message says what was found and what to do."""
 
+import argparse
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from oasr.checkpoint.sniff import open_checkpoint
 from oasr.errors import CheckpointError, UnknownComponentError
@@ -129,3 +132,46 @@ def test_a_path_that_does_not_exist(tmp_path: Path, formats: Registry) -> None:
 def test_a_format_that_is_not_installed(tmp_path: Path, formats: Registry) -> None:
     with pytest.raises(UnknownComponentError, match='No format named "delta"'):
         open_checkpoint(tmp_path, formats, "delta")
+
+
+def test_what_is_neither_a_folder_nor_a_file_is_refused_without_waiting_for_it(
+    tmp_path: Path, formats: Registry
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/null")):
+        with pytest.raises(CheckpointError, match="is neither a folder nor a regular file"):
+            open_checkpoint(path, formats)
+
+
+class Loop(_Marked):
+    confidence = 1.0
+
+    def open(self, path: Path) -> Checkpoint:
+        raise self.failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        (PermissionError(13, "Permission denied"), "cannot be opened: Permission denied"),
+        (TypeError("int is no dict"), r"cannot be opened \(TypeError: int is no dict\)"),
+        (RecursionError("deep"), "RecursionError: deep"),
+    ],
+)
+def test_whatever_a_format_raises_is_told_with_the_path(
+    tmp_path: Path, make_registry: Callable[..., Registry], failure: Exception, message: str
+) -> None:
+    Loop.failure = failure
+    (tmp_path / "loop").touch()
+    registry = make_registry(ComponentSpec(Kind.FORMAT, "loop", "Test", f"{__name__}:Loop"))
+    with pytest.raises(CheckpointError, match=f"{tmp_path} .*{message}"):
+        open_checkpoint(tmp_path, registry)
+
+
+def test_a_file_that_holds_a_class_says_so_though_no_format_recognises_it(tmp_path: Path, formats: Registry) -> None:
+    torch.save({"args": argparse.Namespace()}, tmp_path / "model.pt")
+    with pytest.raises(CheckpointError, match=r"was not loaded: it contains argparse\.Namespace"):
+        open_checkpoint(tmp_path / "model.pt", formats)
+    torch.save({"w": torch.ones(1)}, tmp_path / "model.pt")
+    with pytest.raises(CheckpointError, match="in no format that is installed"):
+        open_checkpoint(tmp_path / "model.pt", formats)

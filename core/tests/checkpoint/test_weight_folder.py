@@ -1,7 +1,9 @@
 """A folder's weights are read from all the files they are in, and a damaged or ambiguous folder is refused by name."""
 
 import json
+import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -160,5 +162,48 @@ def test_a_folder_without_weights_says_what_it_looked_for(tmp_path: Path) -> Non
 
 def test_a_pickle_of_something_else_is_refused(tmp_path: Path) -> None:
     torch.save({"epoch": 3, **FIRST}, tmp_path / "pytorch_model.bin")
-    with pytest.raises(CheckpointError, match="entries that are not tensors: epoch"):
+    with pytest.raises(CheckpointError, match="entries that are not named tensors: epoch"):
         FolderWeights(tmp_path).shapes()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"dtype": "F8_E5M2", "shape": [2], "data_offsets": ["a", 5]},
+        {"dtype": "F8_E5M2", "shape": [2], "data_offsets": 5},
+        {"dtype": "F8_E5M2", "data_offsets": [0, 2]},
+        {"dtype": "F8_E5M2", "shape": "x", "data_offsets": [0, 2]},
+        {"dtype": "F8_E5M2", "shape": [-1], "data_offsets": [0, 2]},
+        {"dtype": ["F32"], "shape": [1], "data_offsets": [0, 4]},
+        5,
+    ],
+)
+def test_a_header_of_another_shape_is_called_damaged(tmp_path: Path, entry: Any) -> None:
+    header = json.dumps({"w": entry}).encode()
+    (tmp_path / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(8))
+    with pytest.raises(CheckpointError, match=r"model\.safetensors has a damaged safetensors header"):
+        FolderWeights(tmp_path).shapes()
+
+
+def test_json_nested_without_end_is_refused(tmp_path: Path, whole: Path) -> None:
+    deep = b"[" * 200_000
+    (whole / "model.safetensors").write_bytes(struct.pack("<Q", len(deep)) + deep)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors has a damaged"):
+        FolderWeights(whole).shapes()
+    (whole / "model.safetensors.index.json").write_bytes(deep)
+    with pytest.raises(CheckpointError, match=r"index\.json is nested too deeply"):
+        FolderWeights(whole)
+
+
+@pytest.mark.parametrize("target", ["nowhere", "itself"])
+def test_a_link_that_leads_nowhere_is_never_taken_for_a_file_that_is_absent(whole: Path, target: str) -> None:
+    index = whole / "model.safetensors.index.json"
+    index.symlink_to(index if target == "itself" else target)
+    with pytest.raises(CheckpointError, match=r"index\.json is a link that leads nowhere"):
+        FolderWeights(whole)
+    index.unlink()
+    torch.save({**FIRST, **SECOND}, whole / "pytorch_model.bin")
+    (whole / "model.safetensors").unlink()
+    (whole / "model.safetensors").symlink_to(whole / "model.safetensors" if target == "itself" else target)
+    with pytest.raises(CheckpointError, match=r"model\.safetensors is a link that leads nowhere"):
+        FolderWeights(whole)

@@ -4,15 +4,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from oasr.checkpoint.inventory import AvailableModel
 from oasr.cli import models as command
 from oasr.cli.main import main
-from oasr.plugin import ComponentSpec, Kind, hookimpl
-from oasr.registry import Registry
 
 GOOD = AvailableModel("acme-small", "packaged", Path("/models/small"), 1_500_000, "acme", None)
 BROKEN = AvailableModel("acme-gone", "packaged", None, 0, None, "the package lacks\nits weights")
@@ -22,13 +19,6 @@ FOREIGN = AvailableModel("org/llm", "cached", Path("/cache/llm"), 10, None, 'No 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch):
     """Puts these models on the machine."""
-    plugin = ModuleType("acme.plugin")
-    plugin.OASR_API = 1
-    spec = ComponentSpec(
-        Kind.ARCHITECTURE, "acme", "A network", "acme:Net", capabilities=frozenset({"translation", "ctc-head"})
-    )
-    plugin.oasr_components = hookimpl(lambda: [spec], specname="oasr_components")
-    monkeypatch.setattr(command, "default_registry", lambda: Registry.from_modules(plugin))
 
     def have(*models: AvailableModel) -> None:
         monkeypatch.setattr(command, "available", lambda registry: iter(models))
@@ -40,8 +30,15 @@ def test_each_model_is_one_line(machine, capsys) -> None:
     machine(GOOD, BROKEN)
     assert main(["models"]) == 0
     _, good, broken = capsys.readouterr().out.splitlines()
-    assert good.split() == ["acme-small", "packaged", "1.5", "MB", "acme", "ctc-head,", "translation", "/models/small"]
+    assert good.split() == ["acme-small", "packaged", "1.5", "MB", "acme", "/models/small"]
     assert broken.endswith("cannot be used: the package lacks its weights")
+
+
+def test_facts_of_a_model_that_cannot_be_read_are_left_open(machine, capsys) -> None:
+    machine(BROKEN)
+    assert main(["models", "--facts"]) == 0
+    header, _, *_ = capsys.readouterr().out.splitlines()
+    assert "languages and tasks" in header
 
 
 def test_what_the_cache_holds_for_other_programs_is_counted(machine, capsys) -> None:
@@ -71,13 +68,11 @@ def test_json_has_everything(machine, capsys) -> None:
         "path": "/models/small",
         "size": 1_500_000,
         "architecture": "acme",
-        "capabilities": ["ctc-head", "translation"],
         "languages": None,
         "tasks": None,
         "problem": None,
     }
     assert foreign["problem"] == 'No architecture named "Llm".'
-    assert foreign["capabilities"] is None
 
 
 def test_json_of_no_models_is_an_empty_list(machine, capsys) -> None:

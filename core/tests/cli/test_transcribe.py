@@ -11,6 +11,8 @@ from types import ModuleType
 
 import pytest
 
+from oasr.audio import RawAudio
+from oasr.audio.read import RAW_ENCODINGS
 from oasr.cli import transcribe as command
 from oasr.cli.main import main
 from oasr.errors import CheckpointError
@@ -89,7 +91,10 @@ def test_a_result_that_cannot_be_written_costs_no_other(engine, here: Create, ca
     here("a.wav", "b.wav", "out/a.wav.txt/in the way")
     assert main(["transcribe", "a.wav", "b.wav", "-o", "out"]) == 1
     assert Path("out/b.wav.txt").read_text() == "text of b.wav\n"
-    assert "oasr: out/a.wav.txt: cannot be written: Is a directory\n" in capsys.readouterr().err
+    assert (
+        "oasr: out/a.wav.txt: cannot be written: there is something that is not a regular file\n"
+        in capsys.readouterr().err
+    )
 
 
 def test_skip_existing_reads_what_is_left(engine, here: Create, capsys) -> None:
@@ -127,6 +132,14 @@ def test_options_reach_the_engine(engine, here: Create) -> None:
     assert (options.languages, options.task, options.prompt) == (("en", "de"), "translate", "P")
     assert (options.temperature, options.seed, options.max_new_tokens) == (0.5, 7, 9)
     assert options.suppress_tokens == (1, 2)
+
+
+@pytest.mark.parametrize("encoding", RAW_ENCODINGS)
+def test_inputs_without_a_header_are_declared(engine, here: Create, capsys, encoding: str) -> None:
+    here("a.raw", "b.raw")
+    assert main(["transcribe", "a.raw", "b.raw", "--encoding", encoding, "--rate", "8000", "--format", "json"]) == 0
+    assert engine.sources == [RawAudio("b.raw", encoding, 8000), RawAudio("a.raw", encoding, 8000)]
+    assert [json.loads(line)["source"] for line in capsys.readouterr().out.splitlines()] == ["a.raw", "b.raw"]
 
 
 def test_no_suppressed_tokens_is_not_the_models_own_list(engine, here: Create) -> None:
@@ -173,6 +186,10 @@ def test_options_may_be_spelt_with_underscores(engine, here: Create) -> None:
         (["a.wav", "--device", "tpu"], '"tpu" is not a device'),
         (["a.wav", "--decoder", "nobody"], 'No decoder named "nobody"'),
         (["a.wav", "--dtype", "int3"], "dtype"),
+        (["a.wav", "--encoding", "alaw"], "--encoding and --rate go together"),
+        (["a.wav", "--rate", "8000"], "--encoding and --rate go together"),
+        (["a.wav", "--encoding", "s16be", "--rate", "8000"], "encodings are alaw, mulaw, s16le"),
+        (["a.wav", "--encoding", "alaw", "--rate", "0"], "--rate"),
         ([], "Missing argument"),
     ],
 )

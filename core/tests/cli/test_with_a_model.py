@@ -71,10 +71,12 @@ def test_a_folder_with_a_bad_file_is_read_but_for_that(tmp_path: Path) -> None:
 
 def test_a_killed_run_leaves_whole_files_and_the_next_one_does_the_rest(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    names = [f"{number:02}.wav" for number in range(8)]
+    names = [f"{number:02}.wav" for number in range(12)]
     for name in names:
         write_tone(tmp_path / "in" / name)
-    arguments = ["transcribe", tmp_path / "in", "-o", out, "--format", "json,txt", "--max-new-tokens", "4"]
+    # One row, so that the inputs end one after the other and the kill comes between two of them.
+    arguments = ["transcribe", tmp_path / "in", "-o", out, "--format", "json,txt", "--set", "batching.max_rows=1"]
+    arguments += ["--max-new-tokens", "4"]
     killed = subprocess.Popen(oasr(*arguments), stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
     while not list(out.glob("*.txt")) and killed.poll() is None and time.monotonic() < deadline:
@@ -93,7 +95,7 @@ def test_a_killed_run_leaves_whole_files_and_the_next_one_does_the_rest(tmp_path
 
     done = run(*arguments[:-2], "--skip-existing")
     assert done.returncode == 0
-    assert f"skipping {len(finished)} of 8 inputs".encode() in done.stderr
+    assert f"skipping {len(finished)} of {len(names)} inputs".encode() in done.stderr
     assert {path.name for path in out.iterdir() if not path.name.startswith(".")} == {
         f"{name}.{form}" for name in names for form in ("json", "txt")
     }

@@ -1,10 +1,12 @@
 """`oasr config init`, `show` and `check`."""
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,8 @@ from oasr.cli import main as entry
 from oasr.config import EngineConfig, document, load_config
 from oasr.config.document import toml_value
 from oasr.plugin import CommandSpec
+from oasr.testing import sealed_registry
+from oasr.testing.toys.checkpoint import write_toy
 
 
 @pytest.fixture
@@ -54,6 +58,22 @@ def test_init_writes_components_with_their_options():
     )
 
 
+def test_init_replaces_nothing_but_regular_files(oasr, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    for target in (".", "/", "pipe", "/dev/full"):
+        code, out, err = oasr("init", "-o", target, "--force")
+        assert (code, out) == (2, "")
+        assert "not a regular file" in err
+    assert Path("/dev/full").is_char_device()
+    link = tmp_path / "link.toml"
+    link.symlink_to("real.toml")
+    assert oasr("init", "-o", link, "--force")[0] == 0
+    assert link.is_symlink()
+    assert (tmp_path / "real.toml").is_file()
+    assert oasr("init", "-o", "n" * 300)[0] == 2
+
+
 def test_init_does_not_overwrite_unless_told(oasr, write):
     file = write("mine")
     code, _, err = oasr("init", "-o", file)
@@ -90,6 +110,17 @@ def test_show_says_where_values_came_from(oasr, write):
     assert rows['device = "cpu"'] == str(file)
     assert rows["audio.workers = 2"] == "--set"
     assert rows["# model is not set"] == rows['batching.name = "bucketed"'] == "component default"
+
+
+def test_show_of_a_model_tells_what_its_checkpoint_suggests(oasr, tmp_path, monkeypatch):
+    model = write_toy(tmp_path / "toy")
+    registry = sealed_registry()
+    for module in ("oasr.registry", "oasr.config.slots", "oasr.config.sources"):
+        monkeypatch.setattr(f"{module}.default_registry", lambda: registry)
+    _, out, _ = oasr("show", "--model", model, "--origin")
+    rows = dict(re.split(r"  +# ", line) for line in out.splitlines())
+    assert rows[f'model = "{model}"'] == "--model"
+    assert rows['decoder.name = "toy-greedy"'] == "checkpoint"
 
 
 def test_show_prints_json(oasr):

@@ -236,3 +236,12 @@ def test_a_missing_file_says_how_to_write_one(tmp_path):
 def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
         load_config(tmp_path)
+
+
+@pytest.mark.parametrize("depth", [40, 3000])
+def test_a_key_nested_deeper_than_any_schema_is_refused(write, depth):
+    key = ".".join("a" * depth)
+    with pytest.raises(ConfigError, match="nested more than 32 deep"):
+        load_config(sets=[f"{key}=1"])
+    with pytest.raises(ConfigError, match="nested more than 32 deep"):
+        load_config(write(f"{key} = 1"))

@@ -144,4 +144,4 @@ def has_level(frames: torch.Tensor, level: float) -> torch.Tensor:
     return (frames[:, 0, 0] - level).abs() < 1e-4
 
 
-GERMAN = DecodingOptions(language="de")
+GERMAN = DecodingOptions(language="de", fallback=())  # what toys say is never probable

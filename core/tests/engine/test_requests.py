@@ -1,12 +1,13 @@
 """Requests come, run together, and leave, each in its own time."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from inspect import signature
 
 import pytest
 
 from oasr.audio import Audio
-from oasr.engine import ASREngine, DecodingOptions
+from oasr.engine import ASREngine
 from oasr.errors import RequestAbortedError, RequestError
 from oasr.registry import hooks
 from oasr.types import StepStats
@@ -41,7 +42,7 @@ def test_a_request_joins_a_batch_that_is_being_decoded(engine: ASREngine, steps:
 
 def test_a_finished_row_makes_room_while_others_go_on(make_engine: MakeEngine, steps: list[StepStats]) -> None:
     engine = make_engine(rows=2)
-    short = engine.add_request(speech(1), DecodingOptions(language="de", max_new_tokens=1))
+    short = engine.add_request(speech(1), replace(GERMAN, max_new_tokens=1))
     long = engine.add_request(speech(2, seconds=1.0), GERMAN)
     third = engine.add_request(speech(3, seconds=1.0), GERMAN)
     ended = engine.step()

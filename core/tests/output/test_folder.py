@@ -2,13 +2,14 @@
 
 import json
 import os
+import threading
+import time
 from pathlib import Path, PurePath
 
 import pytest
 
 from oasr.errors import ConfigError
-from oasr.output.folder import OutputFolder
-from oasr.output.sink import OutputError
+from oasr.output.sinks import OutputError, OutputFolder
 from oasr.types import Transcript
 
 HELLO = Transcript(text="hello", segments=(), language="en", duration=1.0)
@@ -57,10 +58,9 @@ def test_a_failed_write_leaves_the_old_file_and_no_trace(tmp_path: Path, monkeyp
     (tmp_path / "a.wav.txt").write_text("old")
 
     def full(self: Path, *_: object, **__: object) -> None:
-        self.touch()
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OutputError, match=r"a\.wav\.txt: cannot be written: No space left on device"):
         folder(tmp_path, "a.wav").put(0, "a.wav", HELLO)
     monkeypatch.undo()
@@ -101,3 +101,56 @@ def test_preparing_refuses_a_folder_that_takes_no_files(tmp_path: Path, monkeypa
     monkeypatch.setattr(Path, "touch", refuse)
     with pytest.raises(ConfigError, match="cannot be written to: Permission denied"):
         folder(tmp_path).prepare()
+
+
+def test_a_folder_is_ready_though_a_run_in_another_container_with_the_same_process_id_left_a_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    for number in range(4):
+        (tmp_path / f".oasr-7-{number}.part").touch()
+    folder(tmp_path, "a.wav").prepare()
+    folder(tmp_path, "a.wav").put(0, "a.wav", HELLO)
+    assert (tmp_path / "a.wav.txt").read_text() == "hello\n"
+
+
+def test_parts_that_lie_for_more_than_a_day_are_cleared_wherever_results_go(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    old, deep, new = (tmp_path / name for name in (".oasr-1.part", "deep/.oasr-2.part", ".oasr-3.part"))
+    for part in (old, deep, new):
+        part.touch()
+    for part in (old, deep):
+        os.utime(part, (0, time.time() - 25 * 60 * 60))
+    folder(tmp_path, "a.wav", "deep/b.wav").prepare()
+    assert files_in(tmp_path) == [".oasr-3.part"]
+
+
+def test_runs_that_write_the_same_name_at_once_never_mix(tmp_path: Path) -> None:
+    texts = ["a" * 200_000, "b" * 200_000]
+
+    def write(text: str) -> None:
+        for _ in range(20):
+            folder(tmp_path, "x.wav").put(0, "x.wav", Transcript(text=text, segments=(), language="en", duration=1.0))
+
+    threads = [threading.Thread(target=write, args=(text,)) for text in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "x.wav.txt").read_text().strip() in texts
+    assert files_in(tmp_path) == ["x.wav.txt"]
+
+
+def test_a_link_is_written_through_and_what_is_no_regular_file_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "a.wav.txt").symlink_to("elsewhere/text")
+    folder(tmp_path, "a.wav").put(0, "a.wav", HELLO)
+    assert (tmp_path / "elsewhere" / "text").read_text() == "hello\n"
+    assert (tmp_path / "a.wav.txt").is_symlink()
+    os.mkfifo(tmp_path / "b.wav.txt")
+    (tmp_path / "c.wav.txt").mkdir()
+    (tmp_path / "d.wav.txt").symlink_to("d.wav.txt")
+    for name in ("b.wav", "c.wav", "d.wav"):
+        with pytest.raises(OutputError, match="not a regular file"):
+            folder(tmp_path, name).put(0, name, HELLO)
+    assert (tmp_path / "b.wav.txt").is_fifo()

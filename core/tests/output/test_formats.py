@@ -5,7 +5,7 @@ import json
 import pytest
 
 from oasr.errors import AudioError, DeviceError
-from oasr.output import WRITERS
+from oasr.output.formats import WRITERS
 from oasr.types import Segment, Transcript
 
 GREETING = Transcript(

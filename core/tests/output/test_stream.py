@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from oasr.errors import OasrError
-from oasr.output import WRITERS
-from oasr.output.stream import OutputStream, write_standard_output
+from oasr.output.formats import WRITERS
+from oasr.output.sinks import OutputStream, write_standard_output
 from oasr.types import Transcript
 
 

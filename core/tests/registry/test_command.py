@@ -71,10 +71,31 @@ def test_debug_shows_the_traceback(with_commands, capsys, monkeypatch, arguments
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_defect_is_not_dressed_up(with_commands) -> None:
-    with_commands(fail=raising(ZeroDivisionError()))
-    with pytest.raises(ZeroDivisionError):
+@pytest.mark.parametrize("error", [ZeroDivisionError(), PermissionError(13, "Permission denied", "/etc/shadow")])
+@pytest.mark.parametrize("stdout", ["open", "closed"])
+def test_a_defect_is_not_dressed_up(with_commands, monkeypatch, error: Exception, stdout: str) -> None:
+    if stdout == "closed":
+        monkeypatch.setattr(sys, "stdout", None)
+    with_commands(fail=raising(error))
+    with pytest.raises(type(error)):
         main(["fail"])
+
+
+@pytest.mark.parametrize("arguments", ["plugins", "doctor", "--version", "config show"])
+def test_standard_output_may_be_closed(arguments: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"exec {sys.executable} -m oasr {arguments} >&-"], capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (0, 1)
+
+
+@pytest.mark.parametrize("arguments", ["plugins", "plugins --json", "config show"])
+def test_a_full_disk_under_standard_output_is_one_line(arguments: str) -> None:
+    command = f"exec {sys.executable} -m oasr {arguments} >/dev/full"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    message = "oasr: standard output cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, message)
 
 
 def test_a_plugins_command_is_in_the_help_without_being_imported(with_commands, capsys, monkeypatch) -> None:

@@ -4,6 +4,7 @@ import sys
 from types import ModuleType
 
 import pytest
+from pydantic import ValidationError
 
 from oasr.errors import AmbiguousComponentError, ComponentError, ComponentLoadError, UnknownComponentError
 from oasr.interfaces.batching import BatchingPolicy
@@ -208,3 +209,10 @@ def test_a_component_without_options_has_no_config_model(load) -> None:
 def test_a_config_model_of_another_type_is_refused(load, config: str) -> None:
     with pytest.raises(ComponentLoadError):
         load("acme_targets:Policy", config=config).config_model(Kind.BATCHING, "mine")
+
+
+def test_a_component_is_made_from_its_options() -> None:
+    registry = Registry.from_modules()
+    assert registry.create(Kind.BATCHING, "bucketed", {"max_rows": 3}).max_rows == 3
+    with pytest.raises(ValidationError, match="max_row"):
+        registry.create(Kind.BATCHING, "bucketed", {"max_row": 3})

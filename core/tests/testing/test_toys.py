@@ -1,24 +1,12 @@
-"""Core's own components and the toys pass the kit that plugins are held to."""
+"""The toys pass the kit that plugins are held to."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
-from oasr.builtin import plugin as builtin
 from oasr.registry import Registry
-from oasr.testing import (
-    ArchitectureSuite,
-    BatchingSuite,
-    DecoderSuite,
-    FormatSuite,
-    FrontendSuite,
-    PluginSuite,
-    TokenizerSuite,
-    sealed_registry,
-)
-from oasr.testing.toys.checkpoint import write_tokenizer, write_toy
+from oasr.testing import ArchitectureSuite, DecoderSuite, FrontendSuite, sealed_registry
+from oasr.testing.toys.checkpoint import write_toy
 from oasr.testing.toys.config import ToyConfig
 
 _REGISTRY = sealed_registry()
@@ -38,14 +26,6 @@ class Sealed:
     @pytest.fixture
     def registry(self) -> Registry:
         return _REGISTRY
-
-
-class TestBuiltins(PluginSuite):
-    plugin = builtin.__name__
-
-    @pytest.fixture
-    def registry(self) -> Registry:
-        return Registry.from_modules()
 
 
 class TestToyArchitecture(Sealed, ArchitectureSuite):
@@ -68,28 +48,3 @@ class TestToyFrontend(Sealed, FrontendSuite):
 
 class TestToyDecoder(Sealed, DecoderSuite):
     component = "toy-greedy"
-
-
-class TestLogMel(Sealed, FrontendSuite):
-    component = "log-mel"
-    options: ClassVar = {"window_seconds": 1.0}
-
-
-class TestHuggingFaceTokenizer(Sealed, TokenizerSuite):
-    component = "huggingface"
-
-    @pytest.fixture
-    def files(self, toy: Path) -> Mapping[str, Path]:
-        return {"tokenizer": write_tokenizer(toy.parent / "tokenizer.json")}
-
-
-class TestNativeFormat(Sealed, FormatSuite):
-    component = "oasr"
-
-    @pytest.fixture
-    def checkpoint(self, toy: Path) -> Path:
-        return toy
-
-
-class TestBucketed(Sealed, BatchingSuite):
-    component = "bucketed"

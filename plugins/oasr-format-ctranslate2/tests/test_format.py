@@ -218,3 +218,19 @@ def test_sniffing_and_shapes_do_not_import_torch(tmp_path: Path) -> None:
         "p = Path(sys.argv[1]); assert F.match(p); assert F().open(p).shapes(); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, str(folder)], check=True)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "vocabulary.json"])
+def test_a_side_file_that_leads_nowhere_is_not_taken_as_absent(tmp_path: Path, name: str) -> None:
+    write(tmp_path, model_bin({"a": numpy.ones(2, "float32")}))
+    (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / name).symlink_to("nowhere")
+    with pytest.raises(CheckpointError, match=f"{name} is a link that leads nowhere"):
+        CTranslate2Format().open(tmp_path)
+
+
+def test_weights_that_lead_nowhere_are_recognised_and_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.bin").symlink_to("nowhere")
+    assert CTranslate2Format.match(tmp_path) is not None
+    with pytest.raises(CheckpointError, match=r"model\.bin is a link that leads nowhere"):
+        CTranslate2Format().open(tmp_path)

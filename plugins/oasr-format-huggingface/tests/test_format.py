@@ -128,3 +128,18 @@ def test_sniffing_and_shapes_do_not_import_torch(folder: Path) -> None:
         "p = Path(sys.argv[1]); assert F.match(p); assert F().open(p).shapes(); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, str(folder)], check=True)
+
+
+@pytest.mark.parametrize("name", ["generation_config.json", "tokenizer.json", "preprocessor_config.json"])
+def test_a_side_file_that_leads_nowhere_is_not_taken_as_absent(folder: Path, name: str) -> None:
+    (folder / name).symlink_to("nowhere")
+    with pytest.raises(CheckpointError, match=f"{name} is a link that leads nowhere"):
+        HuggingFaceFormat().open(folder)
+
+
+def test_a_configuration_that_leads_nowhere_is_recognised_and_refused(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    (folder / "config.json").symlink_to("config.json")
+    assert HuggingFaceFormat.match(folder).why == "weights are there, and config.json is damaged"
+    with pytest.raises(CheckpointError, match=r"config\.json is a link that leads nowhere"):
+        HuggingFaceFormat().open(folder)

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from oasr.checkpoint.convert import convert
-from oasr.checkpoint.load import build
+from oasr.checkpoint.load import load as load_model
 from oasr.checkpoint.sniff import open_checkpoint
 from oasr.errors import CheckpointError
 from oasr.registry import Registry, default_registry
@@ -48,7 +48,7 @@ def source(shared: Any) -> Source:
 
 
 def load(path: Path, registry: Registry, dtype: torch.dtype = torch.float32) -> tuple[State, WhisperConfig]:
-    model, _ = build(open_checkpoint(path, registry), registry, dtype, "cpu")
+    model = load_model(open_checkpoint(path, registry), registry, dtype, "cpu")
     return model.state_dict(), model.config
 
 

@@ -123,9 +123,5 @@ def _reporting(name: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise AudioError(name, "there is no such file") from error
-    except IsADirectoryError as error:
-        raise AudioError(name, "is a directory, not an audio file") from error
-    except PermissionError as error:
-        raise AudioError(name, "may not be read: permission denied") from error
     except (OSError, ValueError) as error:  # ValueError: a closed file, a path with a null byte
-        raise AudioError(name, f"cannot be read: {error}") from error
+        raise AudioError(name, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error

@@ -1,16 +1,21 @@
 """Writes a checkpoint of any format in OASR's own layout."""
 
+import glob
 import json
+import os
 import shutil
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from oasr.checkpoint.damage import shortened
+from oasr.checkpoint.damage import blaming, shortened
 from oasr.checkpoint.load import Plan, configuration, on_meta, part_of
 from oasr.checkpoint.native import DESCRIPTION, VERSION, WEIGHTS, NativeCheckpoint
 from oasr.errors import CheckpointError
@@ -19,6 +24,8 @@ from oasr.interfaces.component import ComponentConfig
 from oasr.interfaces.format import Checkpoint
 from oasr.plugin import Kind
 from oasr.registry import Registry
+
+_STALE_SECONDS = 60 * 60
 
 
 def convert(checkpoint: Checkpoint, registry: Registry, destination: Path, force: bool = False) -> Path:
@@ -77,13 +84,14 @@ def save_native(
     """Write a folder in OASR's layout: complete or not at all.
 
     Raises `CheckpointError` when the destination is a file, or a folder with content: with `force` it is replaced if
-    it is a converted checkpoint itself, and nothing else ever is.
+    it is a converted checkpoint itself, and nothing else ever is. Raises it also when the system refuses.
     """
     require_writable(destination, force)
     place = destination.resolve()  # "." has no name to derive another from
-    partial = place.with_name(f".{place.name}.{uuid4().hex[:8]}.partial")
-    partial.mkdir(parents=True)
+    _clear_stale(place)
+    partial = _beside(place, f"{uuid4().hex[:8]}.partial")
     try:
+        partial.mkdir(parents=True)
         names = _copy_files(files, partial)
         save_file({name: tensor.contiguous() for name, tensor in state.items()}, partial / WEIGHTS)
         description = {
@@ -98,14 +106,24 @@ def save_native(
         # The library makes the file private; a model is as readable as the rest of the folder.
         (partial / WEIGHTS).chmod((partial / DESCRIPTION).stat().st_mode)
         _move_into_place(partial, place)
-    except BaseException:
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CheckpointError(f"{destination} cannot be written: {reason}.") from error
+    finally:
         shutil.rmtree(partial, ignore_errors=True)
-        raise
     return destination
 
 
 def require_writable(destination: Path, force: bool) -> None:
     """Raise `CheckpointError` when a conversion may not write to this path."""
+    with blaming(destination, "cannot be written"):
+        _require_writable(destination, force)
+
+
+def _require_writable(destination: Path, force: bool) -> None:
+    above = next(folder for folder in destination.absolute().parents if os.path.lexists(folder))
+    if not above.is_dir():
+        raise CheckpointError(f"{destination} cannot be written: {above} is not a folder.")
     if not destination.exists() or (destination.is_dir() and not any(destination.iterdir())):
         return
     if not destination.is_dir():
@@ -136,6 +154,20 @@ def _copy_files(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
     return names
 
 
+def _beside(destination: Path, ending: str) -> Path:
+    """A hidden name next to a folder, which fits where the folder's own name does."""
+    return destination.with_name(f".{os.fsdecode(os.fsencode(destination.name)[:200])}.{ending}")
+
+
+def _clear_stale(destination: Path) -> None:
+    """Remove what conversions to this destination that were killed left behind."""
+    name = _beside(destination, "").name
+    for partial in destination.parent.glob(f"{glob.escape(name)}????????.partial"):
+        with suppress(OSError):
+            if time.time() - max(path.stat().st_mtime for path in (partial, *partial.iterdir())) > _STALE_SECONDS:
+                shutil.rmtree(partial)
+
+
 def _move_into_place(partial: Path, destination: Path) -> None:
     if not destination.exists():
         partial.rename(destination)
@@ -145,7 +177,7 @@ def _move_into_place(partial: Path, destination: Path) -> None:
             (partial / name).rename(destination / name)
         partial.rmdir()
         return
-    old = destination.with_name(f".{destination.name}.{uuid4().hex[:8]}.old")
+    old = _beside(destination, f"{uuid4().hex[:8]}.old")
     destination.rename(old)
     try:
         partial.rename(destination)

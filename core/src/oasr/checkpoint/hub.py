@@ -1,8 +1,9 @@
 """From what a user names to a path: something on this machine, a packaged model, or a model of the Hugging Face Hub."""
 
+import os
 from pathlib import Path
 
-from oasr.checkpoint.damage import shortened
+from oasr.checkpoint.damage import blaming, shortened
 from oasr.checkpoint.hub_cache import HubId, cache_folder, is_offline, snapshot
 from oasr.checkpoint.hub_files import missing_files, wanted
 from oasr.errors import CheckpointError, ModelNotFoundError, UnknownComponentError
@@ -20,9 +21,10 @@ def locate(model: str | Path | None, registry: Registry) -> Path:
     if model is None:
         return _only_packaged(registry)
     text = str(model)
-    path = Path(text).expanduser()
-    if text.strip() and path.exists():
-        return path
+    path = Path(os.path.expanduser(text))  # noqa: PTH111  which leaves a user that is not there as it is
+    with blaming(path, "cannot be looked up"):
+        if text.strip() and path.exists():
+            return path
     if _is_packaged(text, registry):
         return packaged_path(text, registry)
     hub_id = HubId.parse(text)

@@ -4,6 +4,7 @@ models--org--name/refs/main                      the commit a branch or tag stoo
 models--org--name/snapshots/<commit>/<file>      links to blobs
 """
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ class HubId:
 
 def cache_folder() -> Path:
     """Where downloads lie."""
-    return Path(constants.HF_HUB_CACHE).expanduser()
+    return Path(os.path.expanduser(constants.HF_HUB_CACHE))  # noqa: PTH111  as the library does
 
 
 def is_offline() -> bool:

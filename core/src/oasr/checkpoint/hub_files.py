@@ -11,12 +11,7 @@ _WEIGHT_SUFFIXES = {".nemo", ".pt", ".pth", ".bin", ".safetensors"}
 _UNUSED_SUFFIXES = {".msgpack", ".h5", ".ot", ".onnx", ".onnx_data", ".tflite", ".md", ".png", ".jpg", ".wav", ".flac"}
 
 # What turns ids into text, any one of these lists.
-_TOKENIZERS = (
-    ("tokenizer.json",),
-    ("vocab.json", "merges.txt"),
-    ("tokenizer.model",),
-    ("vocab.txt",),
-)
+_TOKENIZERS = (("tokenizer.json",), ("vocab.json", "merges.txt"), ("tokenizer.model",), ("vocab.txt",))
 
 
 def wanted(names: Iterable[str]) -> list[str]:

@@ -18,6 +18,8 @@ def read_object(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
     except ValueError as error:  # covers text that is not UTF-8
         raise CheckpointError(f"{path} is not valid JSON: {error}.") from error
+    except RecursionError:
+        raise CheckpointError(f"{path} is nested too deeply.") from None
     if not isinstance(content, dict):
         raise CheckpointError(f"{path} holds a {type(content).__name__} where an object is expected.")
     return content

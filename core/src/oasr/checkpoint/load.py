@@ -7,7 +7,7 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from oasr.checkpoint.damage import shortened
+from oasr.checkpoint.damage import blaming, shortened
 from oasr.checkpoint.renaming import Placement, place, zero_part
 from oasr.errors import CheckpointError
 from oasr.interfaces.architecture import Architecture, Rename, WeightRules
@@ -52,17 +52,11 @@ def load(checkpoint: Checkpoint, registry: Registry, dtype: torch.dtype, device:
     return module.eval_mode()
 
 
-def build(
-    checkpoint: Checkpoint, registry: Registry, dtype: torch.dtype, device: torch.device | str
-) -> tuple[Architecture, None]:
-    """The architecture of a checkpoint."""
-    return load(checkpoint, registry, dtype, device), None
-
-
 def configuration(architecture: type[Architecture], checkpoint: Checkpoint) -> ComponentConfig:
     """The configuration of a checkpoint, read from the toolkit's own or validated when it is OASR's."""
     if checkpoint.naming != OWN_NAMING:
-        return architecture.read_config(checkpoint)
+        with blaming(checkpoint.path, f"does not hold the settings of {checkpoint.architecture} as they should be"):
+            return architecture.read_config(checkpoint)
     try:
         return architecture.Config.model_validate(dict(checkpoint.config))
     except ValidationError as error:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ class NativeFormat(CheckpointFormat):
 
     @classmethod
     def match(cls, path: Path) -> Match | None:
-        return Match(1.0, f"{DESCRIPTION} is there") if (path / DESCRIPTION).is_file() else None
+        return Match(1.0, f"{DESCRIPTION} is there") if os.path.lexists(path / DESCRIPTION) else None
 
     def open(self, path: Path) -> Checkpoint:
         return NativeCheckpoint(path)

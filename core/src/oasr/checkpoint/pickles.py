@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pickle
 import re
+import warnings
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oasr.checkpoint.damage import require_sound
+from oasr.checkpoint.damage import require_sound, shortened
 from oasr.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 # The wording of torch/_weights_only_unpickler.py.
 _REFUSED_CLASS = re.compile(r"GLOBAL ([\w.]+)")
-_CAUSE = re.compile(r"WeightsUnpickler error: (.+)")
+_CAUSE = re.compile(r"WeightsUnpickler error:\s*(.+)")
 
 
 def read_pickle(path: Path) -> Any:
@@ -28,7 +31,8 @@ def read_pickle(path: Path) -> Any:
 
     require_sound(path)
     try:
-        return torch.load(path, map_location="cpu", weights_only=True, mmap=_is_zip(path))
+        with warnings.catch_warnings(action="ignore"):  # of a pickle that Python wrote, whose refusal says enough
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
     except pickle.UnpicklingError as error:
         raise CheckpointError(_refusal(path, str(error))) from error
     except (EOFError, RuntimeError, OSError, ValueError, KeyError, IndexError, AttributeError, TypeError) as error:
@@ -38,27 +42,30 @@ def read_pickle(path: Path) -> Any:
 
 def read_state_dict(path: Path) -> dict[str, torch.Tensor]:
     """The same for a file that holds nothing but named tensors."""
-    import torch
-
     content = read_pickle(path)
     if not isinstance(content, dict):
         raise CheckpointError(f"{path} holds a {type(content).__name__}, not named tensors.")
-    others = [str(name) for name, value in content.items() if not isinstance(value, torch.Tensor)]
+    return named_tensors(path, content)
+
+
+def named_tensors(path: Path, content: Mapping[Any, Any]) -> dict[str, torch.Tensor]:
+    """Part of what a file holds as tensors by name. Raises `CheckpointError` listing what is something else."""
+    import torch
+
+    others = [
+        str(name) for name, value in content.items() if not isinstance(name, str) or not isinstance(value, torch.Tensor)
+    ]
     if others:
-        raise CheckpointError(f"{path} holds entries that are not tensors: {', '.join(others[:6])}.")
-    return content
-
-
-def _is_zip(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) == b"PK"
+        raise CheckpointError(f"{path} holds entries that are not named tensors: {shortened(others)}.")
+    return dict(content)
 
 
 def _refusal(path: Path, reason: str) -> str:
     match = _REFUSED_CLASS.search(reason)
     if match is None:
+        # torch's own text, around the cause, advises to switch the check off.
         cause = _CAUSE.search(reason)
-        return f"{path} is truncated or holds more than tensors and plain containers: {cause[1] if cause else reason}"
+        return f"{path} is truncated or holds more than tensors and plain containers{f': {cause[1]}' if cause else ''}."
     return (
         f"{path} was not loaded: it contains {match[1]}, and unpickling a class can run any code. "
         "Only tensors and plain containers are read. If you trust the file, load it with the toolkit it comes from and "

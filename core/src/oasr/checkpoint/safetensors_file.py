@@ -68,9 +68,11 @@ def _parse(path: Path, header: bytes) -> Mapping[str, Any]:
         entries.pop("__metadata__", None)
         for entry in entries.values():
             start, end = entry["data_offsets"]
+            if not all(type(number) is int and number >= 0 for number in (start, end, *entry["shape"])):
+                raise ValueError("a tensor's place and shape must be whole numbers")
             bits = _BITS.get(entry["dtype"])
             if bits and (end - start) * 8 != math.prod(entry["shape"]) * bits:
                 raise ValueError("a tensor's size does not fit its shape")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{path} has a damaged safetensors header: {error}.") from error
     return dict(entries)

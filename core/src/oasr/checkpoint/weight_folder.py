@@ -10,14 +10,15 @@ silently would load the wrong model.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from oasr.checkpoint.damage import require_sound, shortened
+from oasr.checkpoint.damage import is_there, require_sound, shortened
 from oasr.checkpoint.json_file import file_beside, read_object
 from oasr.checkpoint.pickles import read_state_dict
 from oasr.checkpoint.safetensors_file import read_shapes, read_tensors
@@ -29,18 +30,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """How the files of one kind are called."""
+    """How the files of one kind are called, and what reads them."""
 
     whole: str
-    index: str
     shards: re.Pattern[str]
+    shapes: Callable[[Path], Mapping[str, tuple[int, ...]]]
+    tensors: Callable[[Path], Iterable[tuple[str, torch.Tensor]]]
+
+    @property
+    def index(self) -> str:
+        """The file that says which shard holds which tensor."""
+        return f"{self.whole}.index.json"
 
 
-SAFETENSORS = Family(
-    "model.safetensors", "model.safetensors.index.json", re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+def _pickled_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in read_state_dict(path).items()}
+
+
+FAMILIES = (
+    Family("model.safetensors", re.compile(r"model-\d{5}-of-\d{5}\.safetensors"), read_shapes, read_tensors),
+    Family(
+        "pytorch_model.bin",
+        re.compile(r"pytorch_model-\d{5}-of-\d{5}\.bin"),
+        _pickled_shapes,
+        lambda path: read_state_dict(path).items(),
+    ),
 )
-PICKLES = Family("pytorch_model.bin", "pytorch_model.bin.index.json", re.compile(r"pytorch_model-\d{5}-of-\d{5}\.bin"))
-FAMILIES = (SAFETENSORS, PICKLES)
 """In the order of preference."""
 
 
@@ -56,7 +71,7 @@ class FolderWeights:
         if found is None:
             raise CheckpointError(_no_weights(folder))
         self._family = found
-        self._index = read_index(folder / found.index) if (folder / found.index).exists() else None
+        self._index = read_index(folder / found.index) if is_there(folder / found.index) else None
         self.files = self._choose()
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
@@ -66,13 +81,11 @@ class FolderWeights:
     def tensors(self) -> Iterator[tuple[str, torch.Tensor]]:
         """Every tensor, one at a time."""
         for file in self.files:
-            yield from self._read(file)
+            yield from self._family.tensors(file)
 
     @cached_property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        shape: Callable[[Path], Mapping[str, tuple[int, ...]]]
-        shape = read_shapes if self._family is SAFETENSORS else _pickled_shapes
-        by_file = {file.name: shape(file) for file in self.files}
+        by_file = {file.name: self._family.shapes(file) for file in self.files}
         owners: dict[str, str] = {}
         for file, shapes in by_file.items():
             for name in shapes:
@@ -85,9 +98,6 @@ class FolderWeights:
                 f"{self._folder}: {self._family.index} and the files it names disagree about {shortened(wrong)}."
             )
         return {name: size for shapes in by_file.values() for name, size in shapes.items()}
-
-    def _read(self, file: Path) -> Iterator[tuple[str, torch.Tensor]]:
-        return read_tensors(file) if self._family is SAFETENSORS else iter(read_state_dict(file).items())
 
     def _choose(self) -> list[Path]:
         present = {path.name for path in self._folder.iterdir() if self._belongs(path.name)}
@@ -113,7 +123,7 @@ class FolderWeights:
 
 def has_weights(folder: Path, family: Family) -> bool:
     """Whether a folder holds a file or an index of a family."""
-    return (folder / family.whole).exists() or (folder / family.index).exists()
+    return os.path.lexists(folder / family.whole) or os.path.lexists(folder / family.index)
 
 
 def read_index(path: Path) -> dict[str, str]:
@@ -130,7 +140,3 @@ def _no_weights(folder: Path) -> str:
         if shards:
             return f"{folder} is incomplete: it has {shortened(shards)}, but {family.index} is missing."
     return f"{folder} has no weights: {' or '.join(family.whole for family in FAMILIES)} is missing."
-
-
-def _pickled_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(tensor.shape) for name, tensor in read_state_dict(path).items()}

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 
 import typer
 
+from oasr.cli.table import aligned
 from oasr.errors import ComponentLoadError, MissingDependencyError, UnknownComponentError
 from oasr.registry import PluginRecord, Registry, Status
 from oasr.registry.hints import did_you_mean
@@ -102,10 +103,8 @@ def _print(results: list[dict[str, Any]], verbose: bool) -> None:
         (component, label or f"{count} check{'s'[: count > 1]}", outcome, reason)
         for (component, label, outcome, reason), count in Counter(rows).items()
     ]
-    widths = [max(len(line[column]) for line in lines) for column in range(3)]
-    for line in lines:
-        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=False)]
-        typer.echo("  ".join([*cells, line[3]]).rstrip())
+    for line in aligned(lines):
+        typer.echo(line)
     for result in results:
         if verbose and result["details"]:
             typer.echo(f"\n{result['component']}: {result['check']}\n{result['details']}")

@@ -1,22 +1,24 @@
 """`oasr config`: write, show and check configurations, on a machine that need not have torch.
 
+Only `oasr config show --model` needs it: what a checkpoint suggests is known once its network has been outlined.
+
 `oasr config show --json` prints `{"config": {...}, "origins": {"decoder.beam": "oasr.toml", ...}}`.
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from oasr.config import document, load_config
+from oasr.config import EngineConfig, document, load_config
 from oasr.config.document import assignments
 from oasr.errors import ConfigError
+from oasr.output.sinks import write_whole
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Write, show and check configurations.")
 
-_Sets = Annotated[
+Sets = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as audio.workers=8. Repeatable.")
 ]
 
@@ -34,21 +36,30 @@ def init(
     if output is None:
         typer.echo(text, nl=False)
         return
-    if output.exists() and not force:
-        raise ConfigError(f"{output}: exists already. Choose another name or add --force.")
-    _replace(output, text)
+    try:
+        if output.exists() and not force:
+            raise ConfigError(f"{output}: exists already. Choose another name or add --force.")
+        write_whole(output, text.encode())
+    except (OSError, UnicodeError) as error:  # UnicodeError: from a file name that is no UTF-8
+        raise ConfigError(f"{output}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
     typer.echo(f"{output}: written")
 
 
 @app.command()
 def show(
     file: Annotated[Path | None, typer.Argument(help="Configuration file; the defaults if absent.")] = None,
-    sets: _Sets = [],  # noqa: B006  typer copies it
+    sets: Sets = [],  # noqa: B006  typer copies it
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Also take the defaults of this model; loads PyTorch.")
+    ] = None,
     origin: Annotated[bool, typer.Option("--origin", help="Say where each value came from.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the origins.")] = False,
 ) -> None:
     """Print the configuration in effect, one key a line."""
-    loaded = load_config(file, sets)
+    flags = {"model": model}
+    loaded = load_config(file, sets, flags)
+    if model is not None:
+        loaded = load_config(file, sets, flags, _defaults_of(loaded.config))
     if as_json:
         shown = {"config": loaded.config.model_dump(mode="json"), "origins": loaded.origins}
         typer.echo(json.dumps(shown, indent=2))
@@ -60,18 +71,19 @@ def show(
 
 
 @app.command()
-def check(file: Annotated[Path, typer.Argument(help="Configuration file.")], sets: _Sets = []) -> None:  # noqa: B006
+def check(file: Annotated[Path, typer.Argument(help="Configuration file.")], sets: Sets = []) -> None:  # noqa: B006
     """Say `ok`, or list every fault and exit 2."""
     load_config(file, sets)
     typer.echo(f"{file}: ok")
 
 
-def _replace(path: Path, text: str) -> None:
-    """Write the whole file or nothing."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except (OSError, ValueError) as error:  # ValueError: text that is no UTF-8, from a file name that is none
-        part.unlink(missing_ok=True)
-        raise ConfigError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
+def _defaults_of(config: EngineConfig) -> dict[str, str]:
+    """What the configured checkpoint suggests."""
+    from oasr.checkpoint.hub import locate
+    from oasr.checkpoint.load import outline  # torch
+    from oasr.checkpoint.sniff import open_checkpoint
+    from oasr.registry import default_registry
+
+    registry = default_registry()
+    checkpoint = open_checkpoint(locate(config.model, registry), registry, config.format)
+    return {"decoder": outline(checkpoint, registry).facts.default_decoder}

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from oasr.errors import ConfigError
+
 
 def command(
     source: Annotated[str, typer.Argument(help="Folder, file, Hub id or packaged model to convert.")],
@@ -19,9 +21,13 @@ def command(
     from oasr.checkpoint.sniff import open_checkpoint
     from oasr.registry import default_registry
 
+    try:
+        destination = destination.expanduser()
+    except RuntimeError:
+        raise ConfigError(f"{destination}: there is no such user; ./{destination} names a folder here") from None
     registry = default_registry()
     checkpoint = open_checkpoint(locate(source, registry), registry, format_name)
     typer.echo(f"Reading {checkpoint.path}: {checkpoint.architecture}, {checkpoint.naming} names")
-    folder = convert(checkpoint, registry, destination.expanduser(), force)
+    folder = convert(checkpoint, registry, destination, force)
     size = sum(path.stat().st_size for path in folder.iterdir())
     typer.echo(f"Wrote {folder}: {size / 1e6:,.1f} MB")

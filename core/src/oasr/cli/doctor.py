@@ -20,8 +20,6 @@ from urllib.parse import urlparse
 from urllib.request import url2pathname
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from oasr import __version__
 from oasr.plugin import ENTRY_POINT_GROUP, Check
@@ -39,7 +37,7 @@ _LEVELS = {
     Status.INCOMPATIBLE: "fail",
     Status.BROKEN: "fail",
 }
-_STYLES = {"ok": "green", "warn": "yellow", "fail": "red"}
+_COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 def command(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
@@ -49,11 +47,10 @@ def command(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")]
     if as_json:
         typer.echo(json.dumps({"checks": [asdict(check) for check in checks]}, indent=2))
     else:
-        console = Console(soft_wrap=True)
         for check in checks:
             advice = f"\n      -> {check.advice}" if check.advice else ""
-            level = Text(f"{check.level:6}", style=_STYLES[check.level])
-            console.print(level + Text(f"{check.subject}: {check.finding}{advice}", style="default"))
+            level = typer.style(f"{check.level:6}", fg=_COLOURS[check.level])
+            typer.echo(f"{level}{check.subject}: {check.finding}{advice}")
     if any(check.level == "fail" for check in checks):
         raise typer.Exit(1)
 
@@ -149,7 +146,9 @@ def _editable_project(distribution: Distribution) -> Path | None:
 
 
 def _model_cache() -> Iterator[Check]:
-    cache = Path(import_module("huggingface_hub.constants").HF_HUB_CACHE)
+    from oasr.checkpoint.hub_cache import cache_folder
+
+    cache = cache_folder()
     existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
     if os.access(existing, os.W_OK):
         yield Check("ok", "model cache", str(cache))

@@ -17,43 +17,11 @@ from typing import BinaryIO
 
 from oasr.errors import AudioError, AudioLimitError
 
-_COMPRESSED = {
-    "aac",
-    "ac3",
-    "amr",
-    "dts",
-    "eac3",
-    "gsm",
-    "m4a",
-    "m4b",
-    "mka",
-    "mp2",
-    "mp3",
-    "mpga",
-    "oga",
-    "ogg",
-    "opus",
-}
-_LOSSLESS = {"aif", "aifc", "aiff", "ape", "au", "caf", "flac", "rf64", "snd", "tta", "voc", "w64", "wav", "wave", "wv"}
-_VIDEO = {
-    "3gp",
-    "avi",
-    "flv",
-    "m2ts",
-    "m4v",
-    "mkv",
-    "mov",
-    "mp4",
-    "mpeg",
-    "mpg",
-    "mts",
-    "ogv",
-    "qt",
-    "ts",
-    "webm",
-    "wmv",
-}
-_EXTENSIONS = _COMPRESSED | _LOSSLESS | _VIDEO | {"asf", "nist", "sph", "spx", "weba", "wma"}
+_MEDIA = (
+    "3gp aac ac3 aif aifc aiff amr ape asf au avi caf dts eac3 flac flv gsm m2ts m4a m4b m4v mka mkv mov mp2 mp3 mp4 "
+    "mpeg mpg mpga mts nist oga ogg ogv opus qt rf64 snd sph spx ts tta voc w64 wav wave weba webm wma wmv wv"
+)
+_EXTENSIONS = frozenset(_MEDIA.split())
 _STDIN_PLACE = PurePath("stdin")
 _CHUNK = 1 << 20
 

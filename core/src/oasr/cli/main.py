@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from oasr import __version__
+from oasr.cli.progress import print_line
 from oasr.errors import (
     AmbiguousComponentError,
     ConfigError,
@@ -23,6 +24,7 @@ from oasr.errors import (
     RequestError,
     UnknownComponentError,
 )
+from oasr.output.sinks import silence_standard_output
 from oasr.plugin import CommandSpec
 
 # Targets are a `typer.Typer(add_completion=False)` or a function with typer annotations.
@@ -139,16 +141,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("OASR_DEBUG", "") not in ("", "0"):
             traceback.print_exception(error)
         else:
-            print(f"oasr: {error}", file=sys.stderr)
+            print_line(str(error))
         return 2 if isinstance(error, _USAGE_ERRORS) else 1
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        # Python flushes once more at exit, which must not complain again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not _standard_output_fails():
+            raise
+        silence_standard_output()
         if not isinstance(error, BrokenPipeError):  # a reader that left, as `head` does, wants to hear nothing
-            print(f"oasr: {error.strerror}: {error.filename or 'standard output'}", file=sys.stderr)
+            print_line(f"standard output cannot be written: {error.strerror or error}")
         return 1
+
+
+def _standard_output_fails() -> bool:
+    """Whether an error was about standard output, which says nothing of itself: one more line shows it."""
+    try:
+        print(flush=True)
+    except OSError:
+        return True
+    return False
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -17,16 +17,14 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from oasr.cli.table import print_table
 from oasr.errors import UnknownComponentError
 from oasr.plugin import ComponentSpec, Kind
 from oasr.registry import PluginRecord, Registry, Status
 from oasr.registry.hints import did_you_mean
 
-_HARMLESS = (Status.OK, Status.UNAVAILABLE, Status.DISABLED)
+_HEADER = ("plugin", "distribution", "version", "status", "components or reason")
 _STYLES = {Status.OK: "green", Status.UNAVAILABLE: "yellow", Status.DISABLED: "dim"}
 _SLOW_SECONDS = 0.5
 
@@ -53,10 +51,10 @@ def plugins(
         listing = [_as_json(registry, record, specs) for record, specs in rows]
         typer.echo(json.dumps({"warnings": registry.warnings, "plugins": listing}, indent=2))
     else:
-        _print_table([_row(record, specs) for record, specs in rows])
+        print_table(_HEADER, [_row(record, specs) for record, specs in rows], _style)
         for warning in registry.warnings:
             typer.echo(f"warning: {warning}", err=True)
-    if strict and any(record.status not in _HARMLESS for record in registry.records):
+    if strict and any(record.status.is_fault for record in registry.records):
         raise typer.Exit(1)
 
 
@@ -91,23 +89,8 @@ def _row(record: PluginRecord, specs: list[ComponentSpec]) -> tuple[str, str, st
     return record.name, record.distribution, record.version, record.status, "; ".join(filter(None, remarks))
 
 
-def _print_table(rows: list[tuple[str, str, str, Status, str]]) -> None:
-    header = ("plugin", "distribution", "version", "status", "components or reason")
-    console = Console()
-    if console.is_terminal:
-        table = Table(box=None, pad_edge=False)
-        for column in header[:-1]:
-            table.add_column(column, no_wrap=True)
-        table.add_column(header[-1], overflow="fold")
-        for row in rows:
-            table.add_row(*(Text(cell, style=_STYLES.get(row[3], "red") if cell is row[3] else "") for cell in row))
-        console.print(table)
-        return
-    # A file or pipe has no width, so nothing is wrapped and each plugin stays one line to grep for.
-    lines: list[tuple[str, ...]] = [header, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    for line in lines:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+def _style(cell: str) -> str:
+    return _STYLES.get(cell, "red") if isinstance(cell, Status) else ""
 
 
 def _as_json(registry: Registry, record: PluginRecord, specs: list[ComponentSpec]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -38,9 +37,7 @@ class BatchProgress:
         warnings.showwarning = self._show_warning
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop_bar()
         self._context.close()
 
@@ -57,11 +54,11 @@ class BatchProgress:
     def note(self, text: str) -> None:
         """Tell something that is not an error."""
         if not self._quiet:
-            _print_line(text)
+            print_line(text)
 
     def error(self, text: str) -> None:
         """Tell an error, also when quiet."""
-        _print_line(text)
+        print_line(text)
 
     def beside_bar(self, write: Callable[[str], None]) -> Callable[[str], None]:
         """A `write` that takes the bar off a terminal that it shares with the results."""
@@ -140,19 +137,12 @@ class BatchProgress:
             self._bar[0].stop()
             self._bar = None
 
-    def _show_warning(
-        self,
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def _show_warning(self, message: Warning | str, *_: object, **__: object) -> None:
         self.note(f"warning: {' '.join(str(message).split())}")
 
 
-def _print_line(text: str) -> None:
+def print_line(text: str) -> None:
+    """One line on standard error."""
     if sys.stderr is not None:  # it is when closed, and print would turn to standard output
         print(f"oasr: {text}", file=sys.stderr, flush=True)
 

@@ -8,24 +8,26 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from oasr.cli.config import Sets
 from oasr.cli.inputs import Input, gather, is_single
 from oasr.cli.progress import BatchProgress
 from oasr.config import EngineConfig, load_config
 from oasr.errors import ConfigError, OasrError
-from oasr.output import WRITERS
-from oasr.output.folder import OutputFolder
-from oasr.output.sink import OutputError, ResultSink
-from oasr.output.stream import OutputStream, write_standard_output
+from oasr.output.formats import WRITERS
+from oasr.output.sinks import OutputError, OutputFolder, OutputStream, ResultSink, write_standard_output
 from oasr.plugin import Kind
 from oasr.registry import default_registry
 from oasr.types import DecodingOptions, Outcome
 
 if TYPE_CHECKING:
+    from oasr.audio import RawAudio
     from oasr.engine import ASREngine
+
+_ENCODINGS = ("alaw", "mulaw", "s16le")  # of oasr.audio.RawAudio, whose import takes torch
 
 app = typer.Typer(add_completion=False)
 
@@ -52,8 +54,7 @@ def transcribe(
         str | None, typer.Option("--model", "-m", help="Folder, file, Hub id or packaged model; see oasr models.")
     ] = None,
     form: Annotated[
-        str,
-        typer.Option("--format", metavar="|".join(WRITERS), help="Format of results; into a folder also txt,json."),
+        str, typer.Option("--format", metavar="|".join(WRITERS), help="Format of results; into a folder also txt,json.")
     ] = "txt",
     output_dir: Annotated[
         Path | None,
@@ -62,6 +63,13 @@ def transcribe(
     skip_existing: Annotated[
         bool, typer.Option("--skip-existing", help="Leave out inputs whose files are in the output folder.")
     ] = False,
+    encoding: Annotated[
+        str | None,
+        typer.Option(metavar="|".join(_ENCODINGS), help="The inputs are samples without a header; needs --rate."),
+    ] = None,
+    rate: Annotated[
+        int | None, typer.Option(min=1, max=768_000, help="Sample rate of inputs without a header, such as 8000.")
+    ] = None,
     language: Annotated[str | None, typer.Option(help="Language spoken, such as en; detected if absent.")] = None,
     languages: Annotated[str | None, typer.Option(help="Detect among these only, such as en,de.")] = None,
     task: Annotated[str, typer.Option(help="transcribe, or translate into English.")] = "transcribe",
@@ -73,10 +81,7 @@ def transcribe(
         str | None, typer.Option(help="Token ids never to produce, such as 1,2; '' for none. Default: the model's own.")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="Configuration file; see oasr config.")] = None,
-    sets: Annotated[
-        list[str],
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a key, such as audio.workers=8. Repeatable."),
-    ] = [],  # noqa: B006  typer copies it
+    sets: Sets = [],  # noqa: B006  typer copies it
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
     dtype: Annotated[str | None, typer.Option(help="auto, float32, float16 or bfloat16.")] = None,
     decoder: Annotated[str | None, typer.Option(help="The search; see oasr plugins --kind decoder.")] = None,
@@ -89,6 +94,11 @@ def transcribe(
     formats = _formats(form, into_folder=output_dir is not None)
     if skip_existing and output_dir is None:
         raise ConfigError("--skip-existing needs --output-dir, which says where to look for what exists")
+    if (encoding is None) != (rate is None):
+        raise ConfigError("--encoding and --rate go together: samples without a header tell neither")
+    if encoding not in (None, *_ENCODINGS):
+        raise ConfigError(f'--encoding: there is no encoding "{encoding}"; encodings are {", ".join(_ENCODINGS)}')
+    raw = (encoding, rate) if encoding and rate else None
     options = DecodingOptions(
         language=language,
         languages=tuple(_listed(languages or "")),
@@ -115,7 +125,7 @@ def transcribe(
             if batch:
                 folder.prepare()
         progress.expect(len(batch))
-        with closing(_outcomes(batch, engine_config, options, progress)) as outcomes:
+        with closing(_outcomes(batch, engine_config, options, progress, raw)) as outcomes:
             failures = _deliver(outcomes, sink, progress)
         progress.finish()
     if failures:
@@ -129,10 +139,15 @@ def _without_existing(batch: dict[int, Input], folder: OutputFolder, progress: B
 
 
 def _outcomes(
-    batch: Mapping[int, Input], config: EngineConfig, options: DecodingOptions, progress: BatchProgress
+    batch: Mapping[int, Input],
+    config: EngineConfig,
+    options: DecodingOptions,
+    progress: BatchProgress,
+    raw: tuple[str, int] | None,
 ) -> Generator[tuple[int, Outcome]]:
     """How each input ended, by its number. The model is loaded only when there is one to read.
 
+    `raw` is encoding and rate of inputs without a header.
     Raises `OasrError` before the first outcome when the engine cannot be had or refuses the options.
     """
     bad = [(index, Outcome(each.source, None, each.error)) for index, each in batch.items() if each.error]
@@ -145,11 +160,18 @@ def _outcomes(
         progress.note(f"using the packaged model {packaged[0]}; --model names another")
     with open_engine(config) as engine:
         progress.start()
-        ended = engine.transcribe_each((batch[index].content for index in good), options)
+        contents = [batch[index].content for index in good]
+        ended = engine.transcribe_each(_declared(contents, *raw) if raw else contents, options)
         yield from bad
         for position, outcome in ended:
             index = good[position]
             yield index, replace(outcome, source=batch[index].source)
+
+
+def _declared(contents: Iterable[str | BinaryIO], encoding: str, rate: int) -> "list[RawAudio]":
+    from oasr.audio import RawAudio
+
+    return [RawAudio(content, encoding, rate) for content in contents]
 
 
 def _deliver(outcomes: Iterable[tuple[int, Outcome]], sink: ResultSink, progress: BatchProgress) -> int:

@@ -1,6 +1,6 @@
-"""Layers: nested dicts from different sources, merged before anything is validated.
+"""Layers: what different sources wrote, merged before anything is validated.
 
-Every leaf remembers where it came from. A layer that names another component than the layer below drops the options
+Every value remembers where it came from. A layer that names another component than the layer below drops the options
 that were meant for the other one; options without a name go to whichever component is chosen in the end.
 """
 
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from oasr.config.slots import Slot, as_table
-from oasr.errors import ComponentError
+from oasr.errors import ComponentError, ConfigError
 from oasr.registry import Registry
 
 DEFAULT = "component default"
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_DEEPEST = 32
 
-Layer = dict[str, Any]
-"""Dicts whose leaves are `Leaf`."""
+Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,10 @@ class Leaf:
 
     value: Any
     origin: str
+
+
+Layer = dict[Path, Leaf]
+"""Values by path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +44,15 @@ class Layering:
 
     def layer(self, written: Mapping[str, Any], origin: str, registry: Registry) -> Layer:
         """What one source wrote, with slots as tables, aliases replaced and top-level None taken as not written."""
-        layer = {}
+        layer: Layer = {}
         for key, value in written.items():
             if value is None:
                 continue
             meant = self.synonyms.get(key, key)
             if meant in written:
                 meant = key  # both: left to validation, which refuses it
-            layer[meant] = _leaves(self._as_table(meant, value, registry), origin)
+            table = self._as_table(meant, value, registry)
+            layer |= {path: Leaf(each, origin) for path, each in flattened({meant: table})}
         return layer
 
     def _as_table(self, key: str, value: Any, registry: Registry) -> Any:
@@ -61,41 +66,46 @@ class Layering:
 
     def closed(self, layer: Layer) -> Layer:
         """The layer with the default name in each table that has options and no name."""
-        named = {
-            key: {"name": Leaf(slot.default, DEFAULT)} | layer[key]
-            for key, slot in self.slots.items()
-            if slot.default and isinstance(layer.get(key), dict) and layer[key]
-        }
-        return layer | named
+        tables = {path[0] for path in layer if len(path) > 1}
+        names = {(key, "name"): slot.default for key, slot in self.slots.items() if slot.default and key in tables}
+        return {path: Leaf(name, DEFAULT) for path, name in names.items()} | layer
 
     def merge(self, lower: Layer, higher: Layer) -> Layer:
         """Both layers; where they disagree, `higher` wins."""
-        kept = {key: value for key, value in lower.items() if not self._is_of_another(key, value, higher.get(key))}
-        return _merge(kept, higher)
+        higher = {path: leaf for path, leaf in higher.items() if leaf.value != {} or not _covered(path, lower)}
+        kept = {path: leaf for path, leaf in lower.items() if not self._is_of_another(path[0], lower, higher)}
+        return {path: leaf for path, leaf in kept.items() if not _covered(path, higher)} | higher
 
-    def _is_of_another(self, key: str, below: Any, above: Any) -> bool:
-        names = [table["name"] for table in (below, above) if isinstance(table, dict) and "name" in table]
-        return key in self.slots and len(names) == 2 and _values(names[0]) != _values(names[1])
+    def _is_of_another(self, key: str, lower: Layer, higher: Layer) -> bool:
+        names = [layer[key, "name"].value for layer in (lower, higher) if (key, "name") in layer]
+        return key in self.slots and len(names) == 2 and names[0] != names[1]
+
+
+def _covered(path: Path, layer: Layer) -> bool:
+    """Whether a layer has a value at, above or below the path."""
+    return any(other[: len(path)] == path[: len(other)] for other in layer)
 
 
 def values(layer: Layer) -> dict[str, Any]:
-    """The layer without its origins."""
-    return {key: _values(value) for key, value in layer.items()}
+    """The layer as nested dicts, without its origins."""
+    tree: dict[str, Any] = {}
+    for path, leaf in layer.items():
+        at = tree
+        for part in path[:-1]:
+            at = at.setdefault(part, {})
+        at[path[-1]] = leaf.value
+    return tree
 
 
 def origin_at(layer: Layer, path: tuple[str | int, ...]) -> str | None:
     """Source of the value at `path`: of the leaf on the way to it, or of the first leaf below it."""
-    at: Any = layer
-    for part in path:
-        if isinstance(at, dict):
-            at = at.get(part)
-    while isinstance(at, dict):
-        at = next(iter(at.values()), None)
-    return at.origin if isinstance(at, Leaf) else None
+    return next((leaf.origin for at, leaf in layer.items() if at[: len(path)] == path[: len(at)]), None)
 
 
-def flattened(tree: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Path and value of every leaf; an empty dict is a leaf."""
+def flattened(tree: Mapping[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Path and value of every leaf; an empty dict is a leaf. Raises `ConfigError` for a tree deeper than any schema."""
+    if len(above) > _DEEPEST:
+        raise ConfigError(f"{above[0]}: tables are nested more than {_DEEPEST} deep")
     for key, value in tree.items():
         if isinstance(value, Mapping) and value:
             yield from flattened(value, (*above, str(key)))
@@ -103,24 +113,6 @@ def flattened(tree: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[
             yield (*above, str(key)), value
 
 
-def dotted(path: tuple[str, ...]) -> str:
+def dotted(path: Path) -> str:
     """A path as TOML and `--set` write it."""
     return ".".join(part if BARE_KEY.fullmatch(part) else json.dumps(part) for part in path)
-
-
-def _leaves(value: Any, origin: str) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _leaves(below, origin) for key, below in value.items()}
-    return Leaf(value, origin)
-
-
-def _values(tree: Any) -> Any:
-    return {key: _values(value) for key, value in tree.items()} if isinstance(tree, dict) else tree.value
-
-
-def _merge(lower: Layer, higher: Layer) -> Layer:
-    merged = dict(lower)
-    for key, above in higher.items():
-        below = merged.get(key)
-        merged[key] = _merge(below, above) if isinstance(below, dict) and isinstance(above, dict) else above
-    return merged

@@ -41,13 +41,7 @@ _REMARKS = {
     **dict.fromkeys(_FACTS, "is a fact of the checkpoint, which a configuration cannot override. Remove it."),
     "ckpt_dir": "is another word for model. Set one of the two.",
 }
-_DTYPE_SPELLINGS = {
-    "fp32": "float32",
-    "float": "float32",
-    "fp16": "float16",
-    "half": "float16",
-    "bf16": "bfloat16",
-}
+_DTYPE_SPELLINGS = {"fp32": "float32", "float": "float32", "fp16": "float16", "half": "float16", "bf16": "bfloat16"}
 
 
 def _as_text(value: Any) -> Any:
@@ -103,10 +97,14 @@ class EngineConfig(BaseModel):
     decoder: Annotated[Selection | Unnamed | None, Slot(Kind.DECODER)] = Field(default=None, examples=["NAME"])
     """The search over what the model computes; the model's own default unless given."""
     batching: Annotated[Selection, Slot(Kind.BATCHING, default="bucketed")] = Field(
-        default="bucketed",
-        validate_default=True,
+        default="bucketed", validate_default=True
     )
     """The policy that chooses which audio to encode together."""
+    detector: Annotated[Selection, Slot(Kind.DETECTOR, default="none")] = Field(
+        default="none",
+        validate_default=True,
+    )
+    """Where somebody speaks: none reads on from window to window, any other reads what it finds as one batch."""
     audio: AudioConfig = AudioConfig()
     """What one input may cost, and how inputs are decoded."""
 

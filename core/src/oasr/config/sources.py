@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from oasr.config.faults import listing
-from oasr.config.layers import BARE_KEY, DEFAULT, dotted, flattened, origin_at, values
+from oasr.config.layers import BARE_KEY, DEFAULT, Layer, dotted, flattened, origin_at, values
 from oasr.config.schema import LAYERING, EngineConfig, in_words
 from oasr.errors import ConfigError
 from oasr.registry import Registry, default_registry
@@ -44,7 +44,7 @@ def load_config(
         for key, value in (flags or {}).items()
         if value is not None
     ]
-    typed: dict[str, Any] = {}
+    typed: Layer = {}
     for written, origin in [*flagged, *assigned]:
         typed = LAYERING.merge(typed, LAYERING.layer(written, origin, known))
     chosen = LAYERING.closed(LAYERING.merge(LAYERING.closed(from_file), typed))

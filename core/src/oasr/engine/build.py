@@ -7,17 +7,17 @@ import psutil
 import torch
 
 from oasr.checkpoint.hub import locate
-from oasr.checkpoint.load import build, configuration, on_meta
+from oasr.checkpoint.load import load, outline
 from oasr.checkpoint.sniff import open_checkpoint
 from oasr.config import EngineConfig, check_needs
 from oasr.engine.device import choose_device
 from oasr.engine.runner import Runner
 from oasr.errors import ConfigError, DeviceError
-from oasr.interfaces.architecture import Architecture, CacheLayout
+from oasr.interfaces.architecture import CacheLayout
 from oasr.interfaces.batching import BatchingPolicy
 from oasr.interfaces.decoder import Decoder, LabelSynchronousDecoder
+from oasr.interfaces.detector import SpeechDetector
 from oasr.interfaces.format import Checkpoint
-from oasr.interfaces.frontend import Frontend
 from oasr.interfaces.tokenizer import Tokenizer
 from oasr.plugin import Kind
 from oasr.registry import Registry
@@ -38,11 +38,14 @@ class Parts:
     decoder: LabelSynchronousDecoder
     policy: BatchingPolicy
     tokenizer: Tokenizer
+    detector: SpeechDetector | None
+    """None takes all audio for speech."""
 
     def runner(self, dtype: torch.dtype, rows: int | None) -> Runner:
         """Load the weights in a number format; `rows` None takes what the memory holds."""
-        model, _ = build(self.checkpoint, self.registry, dtype, self.device)
-        frontend = _frontend(model, self.registry).to(self.device)
+        model = load(self.checkpoint, self.registry, dtype, self.device)
+        facts = model.facts
+        frontend = self.registry.create(Kind.FRONTEND, facts.frontend, facts.frontend_options).to(self.device)
         rows = rows or _rows_that_fit(model.head("autoregressive").cache_layout, model.device, model.dtype)
         try:
             return Runner(model, frontend, self.tokenizer, self.decoder, rows)
@@ -58,8 +61,7 @@ def assemble(config: EngineConfig, registry: Registry) -> Parts:
     Raises an `OasrError` for whatever is missing or does not fit together.
     """
     checkpoint = open_checkpoint(locate(config.model, registry), registry, config.format)
-    architecture = registry.load(Kind.ARCHITECTURE, checkpoint.architecture)
-    facts = on_meta(architecture, configuration(architecture, checkpoint)).facts
+    facts = outline(checkpoint, registry).facts
     config = config.with_defaults({"decoder": facts.default_decoder}, registry)
     decoder = config.selected("decoder")
     check_needs(registry.spec(Kind.DECODER, decoder.name), registry.spec(Kind.ARCHITECTURE, checkpoint.architecture))
@@ -69,7 +71,7 @@ def assemble(config: EngineConfig, registry: Registry) -> Parts:
             f'Decoder "{decoder.name}" is a {decoder_class.__name__} of a family this engine cannot run; '
             "it runs subclasses of oasr.interfaces.decoder.LabelSynchronousDecoder"
         )
-    batching = config.selected("batching")
+    batching, detector = config.selected("batching"), config.selected("detector")
     device, dtype = choose_device(config.device, config.dtype)
     return Parts(
         checkpoint=checkpoint,
@@ -79,13 +81,8 @@ def assemble(config: EngineConfig, registry: Registry) -> Parts:
         decoder=decoder_class(decoder.options),
         policy=registry.load(Kind.BATCHING, batching.name)(batching.options),
         tokenizer=registry.load(Kind.TOKENIZER, facts.tokenizer)(checkpoint.files),
+        detector=None if detector.name == "none" else registry.load(Kind.DETECTOR, detector.name)(detector.options),
     )
-
-
-def _frontend(model: Architecture, registry: Registry) -> Frontend:
-    options = registry.config_model(Kind.FRONTEND, model.facts.frontend)
-    frontend: type[Frontend] = registry.load(Kind.FRONTEND, model.facts.frontend)
-    return frontend(options.model_validate(dict(model.facts.frontend_options)) if options else None)
 
 
 def _rows_that_fit(layout: CacheLayout, device: torch.device, dtype: torch.dtype) -> int:

@@ -38,6 +38,8 @@ class Row:
     lease: Lease = field(default_factory=lambda: Lease(()))
     length: int = 0
     """Most tokens the row can hold by now: the host does not see at once that a row has finished."""
+    encoded: torch.Tensor | None = None
+    """(time, feature): kept where words are to be timed."""
 
 
 class DecodeBatch:
@@ -254,7 +256,9 @@ class DecodeBatch:
             if kept[-1] == row.prompt.end_token:
                 kept.pop()
             heard = None if isnan(silence) else silence
-            done.append((row.window, Decoded(tuple(kept), score / count, heard, bool(finite), row.prompt.notes)))
+            done.append(
+                (row.window, Decoded(tuple(kept), score / count, heard, bool(finite), row.prompt.notes, row.encoded))
+            )
         self.remove(*(row for row, *_ in report))
         return done
 

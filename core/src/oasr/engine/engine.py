@@ -11,7 +11,7 @@ from typing import overload
 
 import torch
 
-from oasr.audio import Audio, AudioLimits, Source, read_audio
+from oasr.audio import Audio, Source, read_audio
 from oasr.config import EngineConfig
 from oasr.engine.build import assemble
 from oasr.engine.request import Request, new_request, source_name
@@ -61,7 +61,7 @@ class ASREngine:
             rows=self._runner.rows,
         )
         self._window_samples = round(self.facts.max_input_seconds * self.facts.sample_rate)
-        self._limits = AudioLimits(config.audio.max_seconds, config.audio.max_bytes)
+        self._limits = config.audio
         self._scheduler = Scheduler(self._parts.policy, self._runner.rows, time.monotonic)
         self._observed = registry.hooks.implements("oasr_step_finished")
         self._lock = threading.Lock()  # guards all that follows; held for the length of a step
@@ -191,6 +191,9 @@ class ASREngine:
             raise RequestError("The engine is closed")
         if not isinstance(options, DecodingOptions):
             raise RequestError(f"options must be DecodingOptions, not {options!r}")
+        for option, offered in (("timestamps", self.facts.timestamps), ("word_timestamps", self.facts.word_timestamps)):
+            if getattr(options, option) and not offered:
+                raise RequestError(f"{self.info.architecture} cannot honour {option}; leave it unset")
         options = options.in_codes_of(self.facts.languages)
         self._runner.check(options)
         return options
@@ -211,7 +214,7 @@ class ASREngine:
             raise AudioError(source_name(source), problem) from error
 
     def _submit(self, audio: Audio, options: DecodingOptions, waiter: "Future[Outcome] | None") -> Request:
-        request = new_request(audio, options, self.facts, self._runner.frames, waiter)
+        request = new_request(audio, options, self.facts, self._runner.frames, self._parts.detector, waiter)
         with self._intake:
             if self._closed:
                 raise RequestError("The engine is closed")
@@ -336,7 +339,7 @@ class ASREngine:
         del self._owners[window.key]
         try:
             request.named(window)
-            request.accept(window, result, self._parts.tokenizer, self._runner.read)
+            request.accept(window, result, self._parts.tokenizer, self._runner)
         except Exception as error:
             self._fail(request, as_error(error))
             return

@@ -9,9 +9,13 @@ from os import PathLike
 
 import torch
 
-from oasr.audio import Audio
+from oasr.audio import Audio, RawAudio
+from oasr.detectors.loudness import loudness
+from oasr.detectors.pieces import pieces
+from oasr.engine.runner import Runner
 from oasr.engine.window import Decoded, Window
 from oasr.interfaces.architecture import ModelFacts
+from oasr.interfaces.detector import SpeechDetector
 from oasr.interfaces.heads import WindowReading
 from oasr.interfaces.tokenizer import Tokenizer
 from oasr.types import DecodingOptions, Outcome, Segment, Transcript
@@ -82,7 +86,7 @@ class Request:
         window: Window,
         decoded: Decoded,
         tokenizer: Tokenizer,
-        read: Callable[[Sequence[int], float], WindowReading],
+        runner: Runner,
     ) -> None:
         """Take what was read in a window, or have it read again at the next temperature; then go on behind it."""
         self.open.remove(window)
@@ -100,9 +104,10 @@ class Request:
             return
         rate = self.facts.sample_rate
         seconds = len(window.samples) / rate
-        reading = WindowReading((), seconds) if silent else read(decoded.tokens, seconds)
+        reading = WindowReading((), seconds) if silent else runner.read(decoded.tokens, seconds)
         context: tuple[int, ...] = ()
-        for spoken in reading.segments:
+        timed = runner.words(window, decoded, reading.segments)
+        for spoken, words in zip(reading.segments, timed, strict=True):
             said = tokenizer.decode(spoken.tokens)
             if not said.strip() or spoken.start == spoken.end:
                 continue
@@ -117,6 +122,7 @@ class Request:
                 compression_ratio=repetition,
                 no_speech_prob=decoded.silence,
                 temperature=options.temperature,
+                words=tuple(replace(word, start=offset + word.start, end=offset + word.end) for word in words),
             )
             self.segments.append((window.start_samples, said, segment))
         # What was drawn at a high temperature is no good context (openai/whisper resets it above 0.5).
@@ -132,7 +138,7 @@ class Request:
         if rest >= _SHORTEST_SECONDS * self.facts.sample_rate:
             self.waiting.insert(0, self._window(start, window.end_samples, context, self.options))
         elif window.end_samples == len(self.audio.samples) and rest > 0 and len(window.samples) == self.longest:
-            self.notes.append(f"the last {rest / self.facts.sample_rate:.4f} s are too short to hold a word")
+            self.notes.append(_unread(rest / self.facts.sample_rate))
 
     @property
     def longest(self) -> int:
@@ -165,23 +171,49 @@ def new_request(
     options: DecodingOptions,
     facts: ModelFacts,
     frames: Callable[[int], int],
+    detector: SpeechDetector | None,
     waiter: "Future[Outcome] | None",
 ) -> Request:
-    """A request for an input; `frames` says how many feature frames so many samples cost."""
+    """A request for an input, all of which is taken for speech without a detector.
+
+    `frames` says how many feature frames so many samples cost.
+    """
     if options.timestamps is None:
         options = replace(options, timestamps=facts.timestamps)
-    options = options.in_codes_of(facts.languages)
     language = options.language or (facts.languages[0] if len(facts.languages) == 1 else None)
     request = Request(next(_ids), audio, options, facts, frames, waiter, language, notes=list(audio.notes))
-    total, longest = len(audio.samples), request.longest
-    # Without timestamps nothing says where a window may be left, so the audio is cut into whole ones at once.
-    cuts = [0] if options.timestamps else list(range(0, total, longest))
-    if len(cuts) > 1 and total - cuts[-1] < _SHORTEST_SECONDS * facts.sample_rate:
-        rest = (total - cuts.pop()) / facts.sample_rate
-        request.notes.append(f"the last {rest:.4f} s are too short to hold a word")
-        total = min(total, cuts[-1] + longest)
-    request.begin([Piece(start, end) for start, end in zip(cuts, [*cuts[1:], total], strict=True)])
+    if detector is not None:
+        request.begin(_spoken(audio, detector, request.longest))
+    elif options.timestamps:
+        request.begin([Piece(0, len(audio.samples))])
+    else:
+        request.begin(_consecutive(audio, request.longest, request.notes))
     return request
+
+
+def _spoken(audio: Audio, detector: SpeechDetector, longest: int) -> list[Piece]:
+    """Stretches with speech, cut at pauses: each a window of its own."""
+    rate = audio.sample_rate
+    spans = detector.segments(audio.samples, rate)
+    found = pieces(spans, audio.duration, longest / rate, loudness=loudness(audio.samples, rate))
+    starts = [round(span.start * rate) for span in found]
+    ends = [round(span.end * rate) for span in found]
+    return [
+        Piece(start, min(end, start + longest, len(audio.samples))) for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def _consecutive(audio: Audio, longest: int, notes: list[str]) -> list[Piece]:
+    """Whole windows: without timestamps nothing says where one may be left."""
+    total = len(audio.samples)
+    starts = list(range(0, total, longest))
+    if len(starts) > 1 and total - starts[-1] < _SHORTEST_SECONDS * audio.sample_rate:
+        notes.append(_unread((total - starts.pop()) / audio.sample_rate))
+    return [Piece(start, min(start + longest, total)) for start in starts]
+
+
+def _unread(seconds: float) -> str:
+    return f"the last {seconds:.4f} s are too short to hold a word and were not read"
 
 
 def compression_ratio(text: str) -> float:
@@ -191,7 +223,7 @@ def compression_ratio(text: str) -> float:
 
 
 def is_quiet(samples: torch.Tensor) -> bool:
-    """Whether nothing in a window is louder than the hiss of a recorder. Models invent polite words for digital silence."""
+    """Whether nothing is louder than the hiss of a recorder: models invent polite words for digital silence."""
     return bool(samples.abs().max() < _HISS)
 
 
@@ -199,4 +231,6 @@ def source_name(source: object) -> str:
     """How an input is named that could not be read."""
     if isinstance(source, Audio):
         return source.source
+    if isinstance(source, RawAudio):
+        source = source.content
     return str(source) if isinstance(source, str | PathLike) else f"<{type(source).__name__}>"

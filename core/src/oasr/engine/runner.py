@@ -13,9 +13,9 @@ from oasr.errors import OasrError
 from oasr.interfaces.architecture import Architecture, EncoderOutput
 from oasr.interfaces.decoder import LabelSynchronousDecoder
 from oasr.interfaces.frontend import Frontend
-from oasr.interfaces.heads import AutoregressiveHead, WindowReading
+from oasr.interfaces.heads import AutoregressiveHead, SpokenSegment, WindowReading
 from oasr.interfaces.tokenizer import Tokenizer
-from oasr.types import DecodingOptions
+from oasr.types import DecodingOptions, Word
 
 _logger = logging.getLogger(__name__)
 
@@ -53,6 +53,17 @@ class Runner:
     def read(self, tokens: Sequence[int], seconds: float) -> WindowReading:
         """What the tokens of a window of so many seconds say."""
         return self._head.read(tokens, seconds)
+
+    @torch.inference_mode()
+    def words(self, window: Window, decoded: Decoded, segments: Sequence[SpokenSegment]) -> list[list[Word]]:
+        """When the words of each segment of a window were said; nothing where that was not asked for."""
+        if decoded.encoded is None or not segments:
+            return [[] for _ in segments]
+        seconds = len(window.samples) / self.model.facts.sample_rate
+        with self._on_device():
+            return self._head.words(
+                decoded.encoded, seconds, segments, window.options, window.language, self._tokenizer
+            )
 
     def check(self, options: DecodingOptions) -> None:
         """Raise `RequestError` for what the model or the search cannot honour."""
@@ -141,6 +152,7 @@ class Runner:
                 self._batch.remove(row)
                 continue
             row.lease = lease
+            row.encoded = encoded.frames[index].clone() if row.window.options.word_timestamps else None
             ready.append(index)
         if ready:
             kept = torch.tensor(ready, device=encoded.frames.device)

@@ -41,6 +41,8 @@ class Decoded:
     finite: bool
     """False when the model computed NaN or infinity; the tokens are worthless then."""
     notes: tuple[str, ...]
+    encoded: torch.Tensor | None
+    """(time, feature): the window as encoded, where words are to be timed."""
 
 
 def as_error(error: Exception) -> OasrError:

@@ -38,6 +38,8 @@ class ModelFacts:
     tasks: tuple[str, ...] = ("transcribe",)
     timestamps: bool = False
     """Whether the model can say when each segment begins and ends."""
+    word_timestamps: bool = False
+    """Whether the head tells when each word was said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from oasr.interfaces.architecture import CacheLayout, EncoderOutput
 from oasr.interfaces.cache import CacheView
 from oasr.interfaces.logits_rule import LogitsRule
 from oasr.interfaces.tokenizer import Tokenizer
-from oasr.types import DecodingOptions
+from oasr.types import DecodingOptions, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,21 @@ class AutoregressiveHead(ABC):
 
         A pure function of static shape that never waits for the device, so that it can be captured in a CUDA graph.
         """
+
+    def words(
+        self,
+        encoded: torch.Tensor,
+        seconds: float,
+        segments: Sequence[SpokenSegment],
+        options: DecodingOptions,
+        language: str | None,
+        tokenizer: Tokenizer,
+    ) -> list[list[Word]]:
+        """When the words of each segment of a window were said, in seconds from the start of the window.
+
+        encoded (time, feature) is the window as the model encoded it. Called only where the facts promise words.
+        """
+        raise NotImplementedError
 
     def read(self, tokens: Sequence[int], seconds: float) -> WindowReading:
         """What tokens of a window of so many seconds say. By default all of them are one segment."""

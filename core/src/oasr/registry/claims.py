@@ -32,17 +32,17 @@ def winners(claimants: Sequence[Claim]) -> list[Claim]:
 
 def mark_conflicts(records: Sequence[PluginRecord]) -> list[PluginRecord]:
     """The records again, those in a dispute with status `conflict` and the names in question as the reason."""
-    disputes: dict[str, list[str]] = {}
+    disputes: dict[PluginRecord, list[str]] = {}
     for (kind, word), claimants in collect(records).items():
         holders = winners(claimants)
         for _, record in claimants:
             rivals = sorted({other.distribution for _, other in claimants if other is not record})
             if not rivals or (len(holders) == 1 and holders[0][1] is record):
                 continue
-            disputes.setdefault(_key(record), []).append(
+            disputes.setdefault(record, []).append(
                 f'{kind} "{word}" is also provided by {", ".join(rivals)}: write {word}@{record.distribution}'
             )
-    return [_disputed(record, disputes.get(_key(record), [])) for record in records]
+    return [_disputed(record, disputes.get(record, [])) for record in records]
 
 
 def _disputed(record: PluginRecord, reasons: list[str]) -> PluginRecord:
@@ -50,7 +50,3 @@ def _disputed(record: PluginRecord, reasons: list[str]) -> PluginRecord:
         return record
     reason = "; ".join([*reasons, record.reason] if record.reason else reasons)
     return replace(record, status=Status.CONFLICT, reason=reason)
-
-
-def _key(record: PluginRecord) -> str:
-    return f"{record.distribution}:{record.name}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from oasr.checkpoint.damage import is_there
 from oasr.checkpoint.json_file import read_object
 from oasr.errors import CheckpointError
 from oasr.interfaces.format import Checkpoint, CheckpointFormat, Match
@@ -30,8 +32,10 @@ class CTranslate2Format(CheckpointFormat):
     @classmethod
     def match(cls, path: Path) -> Match | None:
         file = path / _WEIGHTS if path.is_dir() else path
-        if file.name != _WEIGHTS or not file.is_file():
+        if file.name != _WEIGHTS or not os.path.lexists(file):
             return None
+        if not file.is_file():
+            return Match(0.3, f"{_WEIGHTS} is there, but no file")
         if file.stat().st_size == 0:
             return Match(0.3, f"{_WEIGHTS} is there, but empty")
         spec = starts_like_model_bin(file)
@@ -58,7 +62,7 @@ class CTranslate2Checkpoint(Checkpoint):
         self.architecture = self._weights.spec
         settings = folder / "config.json"  # early converters wrote none
         self.config = {
-            **(read_object(settings) if settings.exists() else {}),
+            **(read_object(settings) if is_there(settings) else {}),
             "revision": self._weights.revision,
             "variables": self._weights.scalars,
         }
@@ -66,7 +70,7 @@ class CTranslate2Checkpoint(Checkpoint):
             role: folder / name
             for role, names in _SIDE_FILES.items()
             for name in reversed(names)
-            if (folder / name).is_file()
+            if is_there(folder / name)
         }
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from oasr.checkpoint.damage import is_there
 from oasr.checkpoint.json_file import read_object
 from oasr.checkpoint.weight_folder import FAMILIES, FolderWeights, has_weights
 from oasr.errors import CheckpointError
@@ -40,7 +42,7 @@ class HuggingFaceFormat(CheckpointFormat):
     def match(cls, path: Path) -> Match | None:
         if (path / _ADAPTER).is_file() and not (path / _CONFIG).exists():
             return Match(0.8, f"{_ADAPTER} is there")
-        if not (path / _CONFIG).is_file():
+        if not os.path.lexists(path / _CONFIG):
             return None
         has_any = any(has_weights(path, family) for family in FAMILIES)
         try:
@@ -73,7 +75,7 @@ class HuggingFaceCheckpoint(Checkpoint):
             raise CheckpointError(f"{path / _CONFIG} names neither architectures nor model_type.")
         self.architecture = architecture
         generation = path / "generation_config.json"
-        self.generation: Mapping[str, Any] = read_object(generation) if generation.exists() else {}
+        self.generation: Mapping[str, Any] = read_object(generation) if is_there(generation) else {}
         self.files = _side_files(path)
 
     @cached_property
@@ -98,7 +100,7 @@ def _architecture(config: Mapping[str, Any]) -> str | None:
 
 
 def _side_files(folder: Path) -> dict[str, Path]:
-    files = {role: folder / name for role, name in _SIDE_FILES.items() if (folder / name).is_file()}
+    files = {role: folder / name for role, name in _SIDE_FILES.items() if is_there(folder / name)}
     if "tokenizer" not in files and {"vocab", "merges"} <= files.keys():
         files["tokenizer"] = joined_tokenizer(files)
     return files

@@ -4,10 +4,12 @@ The method of openai/whisper, timing.py: some heads of the cross-attention follo
 says how well each token fits each frame; the best monotonic path through that table gives each token its first frame.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -15,7 +17,9 @@ import torch.nn.functional as F
 
 from oasr.nn import attention
 from oasr_whisper.config import WhisperConfig
-from oasr_whisper.model import DecoderBlock, Whisper
+
+if TYPE_CHECKING:
+    from oasr_whisper.model import DecoderBlock, Whisper
 
 _FRAMES_PER_SECOND = 50  # of the encoder; a feature frame is half as long
 _MEDIAN_REACH = 3
@@ -166,7 +170,7 @@ def read(model: Whisper, tokens: torch.Tensor, encoded: torch.Tensor) -> tuple[t
     looking_back = torch.ones(length, length, dtype=torch.bool, device=tokens.device).tril()
     attended = []
     x = decoder.tokens(tokens) + decoder.positions[:length]
-    for block in cast(Iterable[DecoderBlock], decoder.blocks):
+    for block in cast("Iterable[DecoderBlock]", decoder.blocks):
         query, keys, values = block.attention.project(block.attention_norm(x))
         x = x + block.attention.out(attention(query, keys, values, looking_back))
         normed = block.cross_norm(x)

@@ -4,7 +4,9 @@ The shapes follow openai/whisper, model.py. Query, key and value are one matrix,
 cross-attention; keys have no bias in the original, here it is zero.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -22,14 +24,16 @@ from oasr.interfaces.architecture import (
 from oasr.interfaces.cache import CacheView
 from oasr.interfaces.format import Checkpoint
 from oasr.interfaces.frontend import FeatureBatch
-from oasr.interfaces.heads import AutoregressiveHead, Prompt, WindowReading
+from oasr.interfaces.heads import AutoregressiveHead, Prompt, SpokenSegment, WindowReading
 from oasr.interfaces.tokenizer import Tokenizer
 from oasr.nn import Embedding, Linear, attention
-from oasr.types import DecodingOptions
+from oasr.types import DecodingOptions, Word
+from oasr_whisper.alignment import align
 from oasr_whisper.config import WhisperConfig, read_config
 from oasr_whisper.prompt import PromptWriter
 from oasr_whisper.timestamps import read_window
 from oasr_whisper.weights import rules
+from oasr_whisper.words import Span, split_words, time_words
 
 _SAMPLE_RATE = 16_000
 _HOP_SAMPLES = 160
@@ -186,6 +190,7 @@ class WhisperHead(AutoregressiveHead):
     def __init__(self, model: Whisper):
         config = model.config
         self._decoder = model.decoder
+        self._model = model
         self._tokens = config.tokens
         self._writer = PromptWriter(config)
         self.cache_layout = CacheLayout(
@@ -229,6 +234,28 @@ class WhisperHead(AutoregressiveHead):
         silence = self._logits(hidden[rows, start]).softmax(dim=-1)[:, self._tokens.no_speech]
         return self._logits(hidden[rows, lengths - 1]), silence
 
+    def words(
+        self,
+        encoded: torch.Tensor,
+        seconds: float,
+        segments: Sequence[SpokenSegment],
+        options: DecodingOptions,
+        language: str | None,
+        tokenizer: Tokenizer,
+    ) -> list[list[Word]]:
+        text = [token for segment in segments for token in segment.tokens]
+        prompt = self._writer.control(replace(options, timestamps=False), language)
+        frames = math.ceil(seconds * _SAMPLE_RATE / _HOP_SAMPLES)
+        [alignment] = align(self._model, encoded[None], [text], [prompt], [frames])
+        spans = [
+            Span(each.start, each.end, len(each.tokens), tuple(split_words(each.tokens, tokenizer, language)))
+            for each in segments
+        ]
+        return [
+            [Word(word.text.strip(), word.start, word.end, word.confidence, word.interpolated) for word in words]
+            for words in time_words(spans, alignment, seconds)
+        ]
+
     def read(self, tokens: Sequence[int], seconds: float) -> WindowReading:
         return read_window(tokens, self._tokens, seconds)
 
@@ -256,4 +283,5 @@ def facts(config: WhisperConfig) -> ModelFacts:
         languages=tuple(config.tokens.languages) if config.multilingual else ("en",),
         tasks=("transcribe", "translate") if config.multilingual else ("transcribe",),
         timestamps=True,
+        word_timestamps=True,
     )

@@ -7,8 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from oasr.checkpoint.damage import is_there
 from oasr.checkpoint.derived_file import derived_json
-from oasr.checkpoint.pickles import read_pickle
+from oasr.checkpoint.pickles import named_tensors, read_pickle
 from oasr.errors import CheckpointError
 from oasr.interfaces.format import Checkpoint, CheckpointFormat, Match
 from oasr_whisper.openai_tokenizer import package_tokenizer
@@ -49,12 +50,12 @@ class OpenAICheckpoint(Checkpoint):
         if not isinstance(content, dict) or not all(isinstance(content.get(part), dict) for part in parts):
             raise CheckpointError(f"{path} does not hold the dictionaries dims and model_state_dict.")
         self.config = content["dims"]
-        self._state: Mapping[str, torch.Tensor] = content["model_state_dict"]
+        self._state = named_tensors(path, content["model_state_dict"])
 
     @cached_property
     def files(self) -> Mapping[str, Path]:  # type: ignore[override]  # derived on first use, since it takes a second
         beside = self.path.with_name("tokenizer.json")
-        return {"tokenizer": beside if beside.is_file() else self._packaged_tokenizer()}
+        return {"tokenizer": beside if is_there(beside) else self._packaged_tokenizer()}
 
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         return {name: tuple(tensor.shape) for name, tensor in self._state.items()}

@@ -36,11 +36,16 @@ class PromptWriter:
             options.in_codes_of(self._tokens.languages)
         else:
             self._check_english_only(options)
-        outside = [t for t in options.suppress_tokens or () if not 0 <= t < self._config.vocabulary_size]
+        self._check_suppressed(options.suppress_tokens or ())
+
+    def _check_suppressed(self, suppressed: tuple[int, ...]) -> None:
+        outside = [t for t in suppressed if not 0 <= t < self._config.vocabulary_size]
         if outside:
             raise RequestError(
                 f"suppress_tokens {outside} are outside the vocabulary of {self._config.vocabulary_size} tokens"
             )
+        if self._tokens.end in suppressed:
+            raise RequestError(f"suppress_tokens holds {self._tokens.end}, with which the text ends")
 
     def _check_english_only(self, options: DecodingOptions) -> None:
         if options.task != "transcribe":
@@ -53,17 +58,12 @@ class PromptWriter:
     def prompt(
         self, options: DecodingOptions, language: str | None, context: Sequence[int], tokenizer: Tokenizer
     ) -> Prompt:
-        """Previous text, then start, language and task, and "no timestamps" where none are wanted."""
+        """Previous text, then the control tokens."""
         tokens = self._tokens
-        control = [tokens.start]
-        if self._config.multilingual:
-            task = tokens.translate if options.task == "translate" else tokens.transcribe
-            control += [tokens.languages[match(language or "en", tokens.languages)], task]
+        control = self.control(options, language)
         suppressed = self._config.suppress if options.suppress_tokens is None else options.suppress_tokens
         rules: tuple[LogitsRule, ...] = (self._rule(suppressed, self._config.suppress_first),)
-        if options.timestamps is False:
-            control.append(tokens.no_timestamps)
-        else:
+        if options.timestamps is not False:
             rules = (*rules, self._timestamps)
         previous, notes = self._previous(options.prompt, context, tokenizer)
         room = self._config.text_context - len(previous) - len(control)
@@ -74,6 +74,15 @@ class PromptWriter:
             rules=rules,
             notes=notes,
         )
+
+    def control(self, options: DecodingOptions, language: str | None) -> list[int]:
+        """Start, language and task, and "no timestamps" where none are wanted."""
+        tokens = self._tokens
+        control = [tokens.start]
+        if self._config.multilingual:
+            task = tokens.translate if options.task == "translate" else tokens.transcribe
+            control += [tokens.languages[match(language or "en", tokens.languages)], task]
+        return control if options.timestamps is not False else [*control, tokens.no_timestamps]
 
     def _previous(
         self, text: str | None, context: Sequence[int], tokenizer: Tokenizer

@@ -1,4 +1,8 @@
-"""Format `json`: one object with everything known about an input.
+"""Formats of transcripts.
+
+To add one, write its `TranscriptWriter` and add a row to `WRITERS`.
+
+Format `json` is one object with everything known about an input:
 
     {"source", "text", "language", "language_probability", "duration", "truncated", "notes",
      "segments": [{"start", "end", "text", "avg_logprob", "tokens"}]}
@@ -8,12 +12,38 @@ Times are seconds, rounded to milliseconds. A stream of many inputs has one obje
 """
 
 import json
+from abc import ABC, abstractmethod
 from math import isfinite
 from typing import Any
 
 from oasr.errors import AudioError, OasrError
-from oasr.output.writer import TranscriptWriter
 from oasr.types import Segment, Transcript
+
+
+class TranscriptWriter(ABC):
+    """Turns the transcript of one input into text. `source` is the input as the user named it."""
+
+    @abstractmethod
+    def document(self, source: str, transcript: Transcript) -> str:
+        """Content of a file with this transcript alone, its last line ended."""
+
+    @abstractmethod
+    def entry(self, source: str, transcript: Transcript) -> str:
+        """The same among those of other inputs in one stream: names the source, its last line ended."""
+
+    def failure(self, source: str, error: OasrError) -> str:
+        """What stands in such a stream for an input that failed; nothing unless a format has a place for it."""
+        return ""
+
+
+class PlainTextWriter(TranscriptWriter):
+    """The text alone; among others one line `source: text` each, as grep prints what it found."""
+
+    def document(self, source: str, transcript: Transcript) -> str:
+        return f"{transcript.text}\n"
+
+    def entry(self, source: str, transcript: Transcript) -> str:
+        return f"{source}: {' '.join(transcript.text.splitlines())}".rstrip() + "\n"
 
 
 class JsonWriter(TranscriptWriter):
@@ -32,6 +62,10 @@ class JsonWriter(TranscriptWriter):
     def failure(self, source: str, error: OasrError) -> str:
         problem = error.problem if isinstance(error, AudioError) else str(error)
         return _line({"source": source, "error": problem}) + "\n"
+
+
+WRITERS: dict[str, TranscriptWriter] = {"txt": PlainTextWriter(), "json": JsonWriter()}
+"""By the word after `--format`, which is also the extension of the files."""
 
 
 def _line(value: Any) -> str:
