@@ -147,6 +147,13 @@ class DecodingOptions:
             raise RequestError(f"seed must be a whole number from 0 to 2**63 - 1, not {self.seed!r}")
         if self.max_new_tokens is not None and not _is_whole(self.max_new_tokens, least=1):
             raise RequestError(f"max_new_tokens must be a whole number of at least 1, not {self.max_new_tokens!r}")
+        for field in ("most_compression", "least_logprob", "most_silence"):
+            if not _is_number(getattr(self, field)):
+                raise RequestError(f"{field} must be a number, not {getattr(self, field)!r}")
+        for field in ("timestamps", "word_timestamps", "condition_on_previous"):
+            if getattr(self, field) not in (True, False, None):
+                raise RequestError(f"{field} must be True or False, not {getattr(self, field)!r}")
+        self._check_fallback()
         self._check_languages()
         if self.suppress_tokens is not None:
             self._check_suppressed()
@@ -161,6 +168,12 @@ class DecodingOptions:
         language = None if self.language is None else match(self.language, offered)
         codes = dict.fromkeys(match(language, offered) for language in self.languages)
         return replace(self, language=language, languages=tuple(codes))
+
+    def _check_fallback(self) -> None:
+        steps = self.fallback
+        if not isinstance(steps, list | tuple) or not all(_is_number(step) and 0 <= step <= _HOTTEST for step in steps):
+            raise RequestError(f"fallback must be a list of temperatures from 0 to {_HOTTEST}, not {steps!r}")
+        object.__setattr__(self, "fallback", tuple(sorted(steps)))
 
     def _check_languages(self) -> None:
         if self.language is not None and not isinstance(self.language, str):

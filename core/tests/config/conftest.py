@@ -52,6 +52,7 @@ def _plugin() -> ModuleType:
             spec(Kind.DECODER, "faulty", "Missing"),
             spec(Kind.BATCHING, "bucketed", "BucketedConfig"),
             spec(Kind.BATCHING, "fifo", "FifoConfig"),
+            spec(Kind.DETECTOR, "none"),
             spec(Kind.FORMAT, "toy-format"),
         ]
 

@@ -44,9 +44,10 @@ def encode(recorded: Recorded, clip: int) -> EncoderOutput:
 
 
 def read(recorded: Recorded, clips: list[int], **options: Any) -> list[Any]:
-    """Transcripts with the recorded limit of 40 new tokens."""
+    """Transcripts of one greedy pass without timestamps, as recorded: 40 new tokens, whatever they are worth."""
+    plain = {"timestamps": False, "fallback": (), "most_silence": 1.0}
     return recorded.engine.transcribe(
-        [recorded.clips[clip] for clip in clips], DecodingOptions(max_new_tokens=40, **options)
+        [recorded.clips[clip] for clip in clips], DecodingOptions(max_new_tokens=40, **plain, **options)
     )
 
 
