@@ -15,6 +15,20 @@ _HOTTEST = 100  # all tokens are about equally likely by then
 
 
 @dataclass(frozen=True, slots=True)
+class Word:
+    """A word and when it was said. Times in seconds from the start of the audio."""
+
+    text: str
+    """As it stands in the text of its segment, without spaces around it."""
+    start: float
+    end: float
+    confidence: float | None = None
+    """Probability from 0 to 1 that the word is right; None when the model does not tell."""
+    interpolated: bool = False
+    """The times lie between those of its neighbours, as the word itself could not be aligned."""
+
+
+@dataclass(frozen=True, slots=True)
 class Segment:
     """A stretch of the audio and what was said in it. Times in seconds from the start of the audio."""
 
@@ -24,6 +38,14 @@ class Segment:
     tokens: tuple[int, ...] = ()
     avg_logprob: float = 0.0
     """Mean natural log-probability of the tokens, the end token included."""
+    compression_ratio: float = 1.0
+    """Bytes of the text over its bytes when compressed; high when it repeats itself."""
+    no_speech_prob: float | None = None
+    """Probability from 0 to 1 that nobody speaks; None when the model does not tell."""
+    temperature: float = 0.0
+    """The one the tokens were drawn at; 0 took the likeliest."""
+    words: tuple[Word, ...] = ()
+    """In the order of the text; empty when words were not timed."""
 
 
 @dataclass(frozen=True, slots=True)
