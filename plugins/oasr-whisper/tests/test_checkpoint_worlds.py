@@ -324,3 +324,16 @@ def test_what_openai_whisper_itself_loads_and_saves(source: Source, registry: Re
     fused = torch.cat([getattr(model.encoder.blocks[1].attn, part).weight for part in ("query", "key", "value")])
     assert torch.equal(state["encoder.blocks.1.attention.qkv.weight"], fused)
     assert (config.tokens.start, config.tokens.languages["en"], len(config.tokens.languages)) == (50258, 50259, 99)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("suppress_ids", "x"), ("suppress_ids", 5), ("suppress_ids_begin", [None]), ("alignment_heads", 5)],
+)
+def test_a_setting_of_another_shape_is_named_in_the_world_of_ctranslate2(
+    source: Source, registry: Registry, tmp_path: Path, key: str, value: Any
+) -> None:
+    settings = ctranslate2(source, tmp_path) / "config.json"
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), key: value}))
+    with pytest.raises(CheckpointError, match=f"config.json has {key} "):
+        load(tmp_path, registry)

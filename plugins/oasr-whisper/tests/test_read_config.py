@@ -213,3 +213,44 @@ def test_weights_of_something_else_are_refused(folder: Folder, read: Callable) -
 def test_the_namings_known_are_listed() -> None:
     with pytest.raises(CheckpointError, match="known are huggingface, openai, ctranslate2"):
         rules("esperanto")
+
+
+WRONG_SHAPES = [
+    *(("lang_to_id", value) for value in ("x", 5, {"<|en|>": "x"}, {"<|en|>": None})),
+    *(("task_to_id", value) for value in (5, {"transcribe": "x"}, {"transcribe": 1.5})),
+    *(("suppress_tokens", value) for value in ("abc", 5, ["x"], [None], {"a": 1}, [[1]])),
+    *(("begin_suppress_tokens", value) for value in ("abc", [True])),
+    *(("alignment_heads", value) for value in ("x", [1], [["a", "b"]], [[0, 0, 0]], [[-1, 0]])),
+    *(("max_initial_timestamp_index", value) for value in ("x", [5], -1)),
+    *(("eos_token_id", value) for value in ("x", ["x"], {"a": 1})),
+    ("is_multilingual", "perhaps"),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), WRONG_SHAPES)
+def test_a_setting_of_another_shape_is_named_with_its_file(
+    folder: Folder, read: Callable, key: str, value: Any
+) -> None:
+    with pytest.raises(CheckpointError, match=f"generation_config.json has {key} "):
+        read(folder(generation_config={key: value}))
+
+
+def test_all_settings_of_other_shapes_are_told_at_once(folder: Folder, read: Callable) -> None:
+    path = folder(generation_config={"suppress_tokens": 5, "alignment_heads": None}, config={"alignment_heads": "x"})
+    with pytest.raises(CheckpointError) as refused:
+        read(path)
+    assert "generation_config.json has suppress_tokens 5" in str(refused.value)
+    assert "config.json has alignment_heads 'x'" in str(refused.value)
+
+
+@pytest.mark.parametrize("tokens", [5, "x", [5], [{"id": 1}], [{"id": "1", "content": "a"}], {"id": 1}])
+def test_added_tokens_of_another_shape_are_refused(folder: Folder, read: Callable, tokens: Any) -> None:
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json is not a tokenizer .*: added_tokens"):
+        read(folder(tokenizer={"added_tokens": tokens}))
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "generation_config.json", "preprocessor_config.json"])
+def test_json_nested_without_end_is_refused(folder: Folder, read: Callable, name: str) -> None:
+    (folder() / name).write_text("[" * 200_000)
+    with pytest.raises(CheckpointError, match=f"{name} is nested too deeply"):
+        read(folder())
