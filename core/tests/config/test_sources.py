@@ -29,6 +29,7 @@ def test_precedence_with_provenance(write):
         "decoder": "component default",
         "batching.name": "component default",
         "batching.max_rows": "component default",
+        "detector.name": "component default",
         "audio.workers": "--set",
         "audio.max_bytes": str(file),
         "audio.max_seconds": "checkpoint",
