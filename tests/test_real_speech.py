@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from oasr.audio import Audio, read_audio
-from oasr.engine import ASREngine, EngineConfig
+from oasr.engine import ASREngine, DecodingOptions, EngineConfig
 
 ENGLISH = ("ljspeech", "librispeech", "libritts", "librivox", "misc")
 MOST_WORD_ERRORS = 0.045
@@ -78,11 +78,24 @@ def test_sixteen_at_once_read_as_one_by_one(device: str, shared: Callable[[str],
     ]
 
 
-def test_long_audio_is_read_to_its_end(engine: ASREngine, shared: Callable[[str], Path]) -> None:
+@pytest.fixture
+def six_times(shared: Callable[[str], Path]) -> Audio:
+    """66 seconds."""
     kennedy = read_audio(shared("audio/misc/jfk.flac"), target_rate=16_000)
-    long = Audio(kennedy.samples.repeat(6), kennedy.sample_rate, "six times over")
-    result = engine.transcribe(long)
+    return Audio(kennedy.samples.repeat(6), kennedy.sample_rate, "six times over")
+
+
+def test_long_audio_is_read_to_its_end(engine: ASREngine, six_times: Audio) -> None:
+    result = engine.transcribe(six_times)
     assert result.duration == pytest.approx(66, abs=0.1)
+    assert result.text.count("country") == 12
+    times = [time for segment in result.segments for time in (segment.start, segment.end)]
+    assert times == sorted(times)
+    assert 64 < times[-1] <= result.duration
+
+
+def test_without_timestamps_long_audio_is_read_in_whole_windows(engine: ASREngine, six_times: Audio) -> None:
+    result = engine.transcribe(six_times, DecodingOptions(timestamps=False))
     assert [segment.start for segment in result.segments] == [0, 30, 60]
     assert result.segments[-1].end == result.duration
     assert result.text.count("country") >= 10
