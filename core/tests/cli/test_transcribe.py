@@ -18,6 +18,7 @@ from oasr.cli.main import main
 from oasr.errors import CheckpointError
 from oasr.plugin import ComponentSpec, Kind, hookimpl
 from oasr.registry import Registry
+from oasr.types import DecodingOptions
 
 Create = Callable[..., Path]
 
@@ -134,6 +135,31 @@ def test_options_reach_the_engine(engine, here: Create) -> None:
     assert options.suppress_tokens == (1, 2)
 
 
+def test_options_of_long_audio_reach_the_engine(engine, here: Create) -> None:
+    here("a.wav")
+    arguments = "--no-timestamps --word-timestamps --condition-on-previous --fallback 0.4,0.2"
+    thresholds = "--compression-ratio-threshold 3 --logprob-threshold -2 --no-speech-threshold 0.5"
+    assert main(["transcribe", "a.wav", *arguments.split(), *thresholds.split(), "--detector", "energy"]) == 0
+    [options] = engine.options
+    assert (options.timestamps, options.word_timestamps, options.condition_on_previous) == (False, True, True)
+    assert options.fallback == (0.2, 0.4)
+    assert (options.most_compression, options.least_logprob, options.most_silence) == (3, -2, 0.5)
+    [config] = engine.opened
+    assert config.detector.name == "energy"
+
+
+def test_options_left_out_are_those_of_the_engine(engine, here: Create) -> None:
+    here("a.wav")
+    assert main(["transcribe", "a.wav"]) == 0
+    assert engine.options == [DecodingOptions()]
+
+
+def test_no_fallback_is_not_the_usual_one(engine, here: Create) -> None:
+    here("a.wav")
+    assert main(["transcribe", "a.wav", "--fallback", ""]) == 0
+    assert [options.fallback for options in engine.options] == [()]
+
+
 @pytest.mark.parametrize("encoding", RAW_ENCODINGS)
 def test_inputs_without_a_header_are_declared(engine, here: Create, capsys, encoding: str) -> None:
     here("a.raw", "b.raw")
@@ -159,7 +185,8 @@ def test_flags_win_over_the_configuration_file(engine, here: Create) -> None:
 
 def test_options_may_be_spelt_with_underscores(engine, here: Create) -> None:
     here("a.wav")
-    assert main(["transcribe", "a.wav", "--output_dir=out", "--max_new_tokens", "3"]) == 0
+    options = ["--output_dir=out", "--max_new_tokens", "3", "--word_timestamps", "--logprob_threshold", "-2"]
+    assert main(["transcribe", "a.wav", *options]) == 0
     assert Path("out/a.wav.txt").is_file()
 
 
@@ -181,6 +208,9 @@ def test_options_may_be_spelt_with_underscores(engine, here: Create) -> None:
         (["a.wav", "--max-new-tokens", "0"], "max_new_tokens must be"),
         (["a.wav", "--language", "en", "--languages", "de"], "exclude each other"),
         (["a.wav", "--suppress-tokens", "1;2"], "--suppress-tokens 1;2: write token ids"),
+        (["a.wav", "--fallback", "0.2;0.4"], "--fallback 0.2;0.4: write temperatures"),
+        (["a.wav", "--fallback", "-1"], "fallback must be"),
+        (["a.wav", "--detector", "nobody"], 'No detector named "nobody"'),
         (["a.wav", "--config", "absent.toml"], "absent.toml: there is no such file"),
         (["a.wav", "--set", "wrong"], "--set wrong: write KEY=VALUE"),
         (["a.wav", "--device", "tpu"], '"tpu" is not a device'),

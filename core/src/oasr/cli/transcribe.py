@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _ENCODINGS = ("alaw", "mulaw", "s16le")  # of oasr.audio.RawAudio, whose import takes torch
 
+_DEFAULTS = DecodingOptions()
+
 app = typer.Typer(add_completion=False)
 
 
@@ -77,6 +79,29 @@ def transcribe(
     temperature: Annotated[float, typer.Option(help="0 takes the likeliest token; above, tokens are drawn.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     max_new_tokens: Annotated[int | None, typer.Option(help="Most tokens for each window of audio.")] = None,
+    timestamps: Annotated[
+        bool | None,
+        typer.Option("--timestamps/--no-timestamps", help="Let the model say when segments begin and end, if it can."),
+    ] = None,
+    word_timestamps: Annotated[
+        bool, typer.Option("--word-timestamps", help="Say when each word begins and ends.")
+    ] = False,
+    condition_on_previous: Annotated[
+        bool,
+        typer.Option("--condition-on-previous", help="Read each window of audio with the text before it in mind."),
+    ] = False,
+    fallback: Annotated[
+        str | None, typer.Option(help="Temperatures at which bad text is read again, such as 0.2,0.4; '' for none.")
+    ] = None,
+    compression_ratio_threshold: Annotated[
+        float, typer.Option(help="Text that compresses better than this is repetitive, and bad.")
+    ] = _DEFAULTS.most_compression,
+    logprob_threshold: Annotated[
+        float, typer.Option(help="Text of a lower mean log-probability is improbable, and bad.")
+    ] = _DEFAULTS.least_logprob,
+    no_speech_threshold: Annotated[
+        float, typer.Option(help="Improbable text, more likely than this without speech, is silence.")
+    ] = _DEFAULTS.most_silence,
     suppress_tokens: Annotated[
         str | None, typer.Option(help="Token ids never to produce, such as 1,2; '' for none. Default: the model's own.")
     ] = None,
@@ -85,6 +110,9 @@ def transcribe(
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
     dtype: Annotated[str | None, typer.Option(help="auto, float32, float16 or bfloat16.")] = None,
     decoder: Annotated[str | None, typer.Option(help="The search; see oasr plugins --kind decoder.")] = None,
+    detector: Annotated[
+        str | None, typer.Option(help="What finds speech, to read it as one batch; see oasr plugins --kind detector.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors on standard error.")] = False,
 ) -> None:
     """Write down what is said in audio and video files.
@@ -107,9 +135,16 @@ def transcribe(
         temperature=temperature,
         seed=seed,
         max_new_tokens=max_new_tokens,
+        timestamps=timestamps,
+        word_timestamps=word_timestamps,
+        condition_on_previous=condition_on_previous,
+        fallback=_DEFAULTS.fallback if fallback is None else _temperatures(fallback),
+        most_compression=compression_ratio_threshold,
+        least_logprob=logprob_threshold,
+        most_silence=no_speech_threshold,
         suppress_tokens=None if suppress_tokens is None else _token_ids(suppress_tokens),
     )
-    flags = {"model": model, "device": device, "dtype": dtype, "decoder": decoder}
+    flags = {"model": model, "device": device, "dtype": dtype, "decoder": decoder, "detector": detector}
     engine_config = load_config(config, sets, flags).config
     batch = dict(enumerate(gather(inputs, engine_config.audio.max_bytes)))
     if all(each.error for each in batch.values()):
@@ -219,6 +254,13 @@ def _token_ids(text: str) -> tuple[int, ...]:
         return tuple(int(word) for word in _listed(text))
     except ValueError:
         raise ConfigError(f"--suppress-tokens {text}: write token ids such as 1,2") from None
+
+
+def _temperatures(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(word) for word in _listed(text))
+    except ValueError:
+        raise ConfigError(f"--fallback {text}: write temperatures such as 0.2,0.4") from None
 
 
 def _listed(text: str) -> list[str]:
