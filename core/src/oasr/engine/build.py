@@ -75,9 +75,9 @@ def assemble(config: EngineConfig, registry: Registry) -> Parts:
         registry=registry,
         device=device,
         dtype=dtype,
-        decoder=decoder_class(decoder.options),
-        policy=registry.load(Kind.BATCHING, batching.name)(batching.options),
-        tokenizer=registry.load(Kind.TOKENIZER, facts.tokenizer)(checkpoint.files),
+        decoder=registry.construct(Kind.DECODER, decoder.name, decoder.options),
+        policy=registry.construct(Kind.BATCHING, batching.name, batching.options),
+        tokenizer=registry.construct(Kind.TOKENIZER, facts.tokenizer, checkpoint.files),
     )
 
 
