@@ -1,7 +1,5 @@
 """`python -m oasr` is `oasr`."""
 
-import sys
+from oasr.cli.main import console
 
-from oasr.cli.main import main
-
-sys.exit(main())
+console()

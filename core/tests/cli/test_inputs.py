@@ -2,12 +2,15 @@
 
 import io
 import os
+import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from oasr.cli.inputs import gather, is_single
+from oasr.cli.inputs import Input, gather, is_single
+from oasr.errors import AudioLimitError
 
 Create = Callable[..., Path]
 
@@ -171,3 +174,30 @@ def test_one_file_is_single_and_a_folder_never_is(here: Create) -> None:
     assert not is_single(["f"])
     assert not is_single(["f/*.wav"])
     assert not is_single(["f/a.wav", "f/a.wav"])
+
+
+def test_a_pipe_or_device_that_is_named_is_read_at_once_and_bounded(here: Create) -> None:
+    pipe = here("a.wav") / "deep" / "pipe"
+    pipe.parent.mkdir()
+    os.mkfifo(pipe)
+
+    def fed(content: bytes) -> list[Input]:
+        writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+        writer.start()
+        found = gather(["deep/pipe", "a.wav"], max_bytes=100)
+        writer.join()
+        return found
+
+    [named, _] = fed(b"sound")
+    assert (named.source, str(named.relative)) == ("deep/pipe", "pipe")
+    assert isinstance(named.content, io.BytesIO)
+    assert (named.content.read(), named.content.name) == (b"sound", "deep/pipe")
+    assert isinstance(fed(b"x" * 101)[0].error, AudioLimitError)
+    assert problems("/dev/zero") == ["/dev/zero: has more than 100 bytes, the limit (audio.max_bytes)"]
+
+
+def test_a_socket_cannot_be_read(here: Create) -> None:
+    here("a.wav")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("s.wav")
+        assert problems("s.wav") == ["s.wav: cannot be read: No such device or address"]

@@ -1,11 +1,12 @@
 """What a person sees while a batch runs, and that results never mix with it."""
 
 import io
+import sys
 import warnings
 
 import pytest
 
-from oasr.cli.progress import BatchProgress
+from oasr.cli.progress import BatchProgress, print_line
 
 
 class Terminal(io.StringIO):
@@ -114,3 +115,19 @@ def test_warnings_are_handled_as_before_afterwards() -> None:
             warnings.warn("inside", stacklevel=1)
         warnings.warn("outside", stacklevel=1)
     assert [str(warning.message) for warning in caught] == ["outside"]
+
+
+def test_names_cannot_steer_the_terminal_nor_feign_a_second_line(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = BatchProgress(quiet=False)
+    progress.error("a\x1b[2J\nb\u202e.wav: is not audio")
+    progress.note("a\r\x9b.wav: 日本 ü")
+    print_line("first\nsecond \x1b")
+    assert capsys.readouterr().err == (
+        "oasr: a\\x1b[2J\\nb\\u202e.wav: is not audio\noasr: a\\r\\x9b.wav: 日本 ü\noasr: first\nsecond \\x1b\n"
+    )
+
+
+def test_a_message_to_a_closed_standard_error_is_lost(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    print_line("a problem")
+    assert capsys.readouterr().out == ""

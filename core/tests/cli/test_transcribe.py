@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -15,7 +17,7 @@ from oasr.audio import RawAudio
 from oasr.audio.read import RAW_ENCODINGS
 from oasr.cli import transcribe as command
 from oasr.cli.main import main
-from oasr.errors import CheckpointError
+from oasr.errors import CheckpointError, DeviceError, ModelNotFoundError, OasrError
 from oasr.plugin import ComponentSpec, Kind, hookimpl
 from oasr.registry import Registry
 from oasr.types import DecodingOptions
@@ -245,11 +247,81 @@ def test_telling_a_mistake_imports_no_torch(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
-def test_a_model_that_does_not_load_is_one_message(engine, here: Create, capsys) -> None:
+@pytest.mark.parametrize("kind", [CheckpointError, DeviceError, ModelNotFoundError])
+def test_a_model_that_does_not_load_is_one_message(engine, here: Create, capsys, kind: type[OasrError]) -> None:
     here("a.wav")
-    engine.refusal = CheckpointError("m lacks model.bin")
-    assert main(["transcribe", "a.wav", "--model", "m"]) == 1
-    assert capsys.readouterr() == ("", "oasr: m lacks model.bin\n")
+    engine.refusal = kind("m cannot be had")
+    assert main(["transcribe", "a.wav", "--model", "m"]) == 2
+    assert capsys.readouterr() == ("", "oasr: m cannot be had\n")
+
+
+def test_a_device_that_fails_later_is_no_command_that_did_nothing(engine, here: Create, capsys) -> None:
+    here("a.wav", "b.wav")
+
+    def fail(count: int) -> None:
+        if count == 1:
+            raise DeviceError("cuda:0 is gone")
+
+    engine.after = fail
+    assert main(["transcribe", "a.wav", "b.wav"]) == 1
+    out, err = capsys.readouterr()
+    assert out == "b.wav: text of b.wav\n"
+    assert err.endswith("oasr: cuda:0 is gone\n")
+
+
+def test_names_with_control_characters_are_escaped_but_in_json(engine, here: Create, capsys) -> None:
+    name = "a\x1b[2J\nb.wav"
+    here(name, "bad\x1b.wav")
+    assert main(["transcribe", name, "bad\x1b.wav"]) == 1
+    out, err = capsys.readouterr()
+    assert out == "a\\x1b[2J\\nb.wav: text of a\x1b[2J b.wav\n"  # the scripted engine speaks the name
+    assert "oasr: bad\\x1b.wav: is not audio\n" in err
+    assert main(["transcribe", name, "bad\x1b.wav", "--format", "json"]) == 1
+    assert [json.loads(line)["source"] for line in capsys.readouterr().out.splitlines()] == [name, "bad\x1b.wav"]
+    assert main(["transcribe", "no\nsuch\x1b.wav"]) == 2
+    assert capsys.readouterr().err == "oasr: no\\nsuch\\x1b.wav: there is no such file\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["transcribe", "absent.wav"], ["nonsense"], ["transcribe"], ["--debug", "transcribe", "absent.wav"]]
+)
+def test_with_standard_error_closed_no_message_lands_among_the_results(tmp_path: Path, arguments: list[str]) -> None:
+    command = ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-m", "oasr", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, check=False, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+def test_a_full_standard_error_changes_no_result(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "oasr", "transcribe", "absent.wav"]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, cwd=tmp_path, check=False, stdout=subprocess.PIPE, stderr=full)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+def test_ctrl_c_ends_the_process_though_a_pipe_never_brings_anything(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(
+        [sys.executable, "-m", "oasr", "transcribe", "pipe"], cwd=tmp_path, stderr=subprocess.PIPE
+    ) as process:
+        with (tmp_path / "pipe").open("wb"):  # returns when the other side reads
+            process.send_signal(signal.SIGINT)
+            assert process.stderr is not None
+            assert b"Traceback" not in process.stderr.read()
+        assert process.wait(timeout=60) == 130
+
+
+def test_ctrl_c_waits_for_no_thread_and_keeps_what_was_printed() -> None:
+    code = (
+        "import threading, time, oasr.cli.main as entry\n"
+        "def interrupted():\n"
+        "    threading.Thread(target=time.sleep, args=(600,)).start()\n"
+        "    print('a result')\n"
+        "    return 130\n"
+        "entry.main = interrupted\n"
+        "entry.console()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"a result\n", b"")
 
 
 def test_ctrl_c_keeps_what_has_ended(engine, here: Create, capsys) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from oasr.errors import AudioError, DeviceError
+from oasr.errors import AudioError, DeviceError, NonFiniteError
 from oasr.output.formats import WRITERS
 from oasr.types import Segment, Transcript
 
@@ -80,6 +80,11 @@ def test_json_has_a_line_for_a_failure_that_names_the_source_once() -> None:
     line = WRITERS["json"].failure("a.wav", AudioError("a.wav", "is empty"))
     assert json.loads(line) == {"source": "a.wav", "error": "is empty"}
     assert json.loads(WRITERS["json"].failure("a.wav", DeviceError("no room")))["error"] == "no room"
+    assert json.loads(WRITERS["json"].failure("a.wav", NonFiniteError("a.wav: NaN")))["error"] == "NaN"
+
+
+def test_a_name_in_plain_text_stays_on_its_line() -> None:
+    assert WRITERS["txt"].entry("a\nb\x1b.wav", SILENCE).startswith("a\\nb\\x1b.wav:")
 
 
 def test_plain_text_has_no_place_for_a_failure() -> None:

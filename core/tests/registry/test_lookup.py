@@ -216,3 +216,22 @@ def test_a_component_is_made_from_its_options() -> None:
     assert registry.create(Kind.BATCHING, "bucketed", {"max_rows": 3}).max_rows == 3
     with pytest.raises(ValidationError, match="max_row"):
         registry.create(Kind.BATCHING, "bucketed", {"max_row": 3})
+
+
+def test_a_component_whose_constructor_fails_is_named(make_plugin, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fragile(BatchingPolicy):
+        max_rows = None
+
+        def __init__(self, config: object):
+            raise FileNotFoundError("no such table")
+
+        def choose(self, waiting: object, budget: object, now: float) -> list[int]:
+            return []
+
+    parts = ModuleType("fragile_parts")
+    parts.Fragile = Fragile
+    monkeypatch.setitem(sys.modules, "fragile_parts", parts)
+    spec = ComponentSpec(Kind.BATCHING, "fragile", "Breaks", "fragile_parts:Fragile")
+    registry = Registry.from_modules(make_plugin("acme-fragile", [spec]))
+    with pytest.raises(ComponentLoadError, match=r"acme-fragile.*could not be made: FileNotFoundError: no such table"):
+        registry.construct(Kind.BATCHING, "fragile", None)

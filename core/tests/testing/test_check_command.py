@@ -114,3 +114,10 @@ def test_without_pytest_it_says_what_to_install(check: Check) -> None:
     done = check(SOUND, "acme-beam", prelude=WITHOUT_PYTEST)
     assert done.returncode == 1
     assert 'needs pytest, which is not installed: pip install "oasr-core[testing]"' in done.stderr
+
+
+def test_a_checkpoint_that_cannot_be_opened_is_told_once(check: Check) -> None:
+    done = check(SOUND, "acme-beam", "--checkpoint", "/dev/null")
+    assert done.returncode == 2
+    assert done.stderr == "oasr: /dev/null is neither a folder nor a regular file.\n"
+    assert done.stdout == ""

@@ -3,11 +3,11 @@
 import numpy as np
 import torch
 
-from oasr.audio.pcm import Float32Array
+from oasr.audio.pcm import Float32Array, is_sound
 from oasr.audio.resample import Resampler
-from oasr.audio.waveform import Audio
+from oasr.audio.waveform import LOUDEST, Audio
 from oasr.config import AudioConfig
-from oasr.errors import AudioLimitError, EmptyAudioError, InvalidSamplesError
+from oasr.errors import AudioLimitError, InvalidSamplesError
 
 
 class AudioBuilder:
@@ -32,15 +32,15 @@ class AudioBuilder:
     def add(self, mono: Float32Array, rate: int) -> None:
         """Append (time,) samples at `rate` Hz. The rate may differ from the last block's.
 
-        Raises `InvalidSamplesError` on NaN or infinity, `AudioLimitError` past the limit. Keeps `mono`: pass a
-        block that nobody else writes to.
+        Raises `InvalidSamplesError` on numbers that are no samples, `AudioLimitError` past the limit. Keeps `mono`:
+        pass a block that nobody else writes to.
         """
         if not mono.size:
             return
-        if not np.isfinite(mono).all():
-            first = int(np.argmin(np.isfinite(mono)))
-            at = self._seconds + first / rate
-            raise InvalidSamplesError(self.source, f"sample at {at:.3f} s is {mono[first]}; all must be finite")
+        if not is_sound(mono):
+            first = int(np.argmin(np.abs(mono) <= LOUDEST))
+            found = f"sample at {self._seconds + first / rate:.3f} s is {mono[first]}"
+            raise InvalidSamplesError(self.source, f"{found}; all must be finite and within ±{LOUDEST:g}")
         self._seconds += mono.size / rate
         if self._seconds > self._max_seconds:
             raise AudioLimitError(
@@ -65,7 +65,5 @@ class AudioBuilder:
     def build(self) -> Audio:
         """The whole input; `EmptyAudioError` when no sample came."""
         self._blocks += self._resampler.finish()
-        if not self._blocks:
-            raise EmptyAudioError(self.source, "holds no samples")
-        samples = torch.cat(self._blocks)
+        samples = torch.cat(self._blocks) if self._blocks else torch.empty(0)
         return Audio(samples, self._target_rate, self.source, self._truncated, tuple(self._notes))

@@ -9,13 +9,12 @@ from typing import Any
 
 import av
 import av.error
-import numpy as np
 
 from oasr.audio.builder import AudioBuilder
 from oasr.audio.bytestream import ByteStream
 from oasr.audio.frames import frame_samples, plain_layout
 from oasr.audio.mpeg import TAGS, is_mpeg_audio, states_length, trailing_tags
-from oasr.audio.pcm import Float32Array, downmix
+from oasr.audio.pcm import Float32Array, downmix, is_sound
 from oasr.audio.waveform import MAX_SAMPLE_RATE
 from oasr.errors import AudioError, EmptyAudioError, NoAudioStreamError, UnsupportedAudioError
 
@@ -147,7 +146,7 @@ def _blocks(packet: _Packet | None) -> list[tuple[Float32Array, int]] | None:
     except _DAMAGE:
         return [] if bytes(packet)[:3] in TAGS else None
     # Damaged packets can decode to anything, and one NaN would cost the whole file.
-    sound = [(mono, rate) for mono, rate in blocks if 1 <= rate <= MAX_SAMPLE_RATE and np.isfinite(mono).all()]
+    sound = [(mono, rate) for mono, rate in blocks if 1 <= rate <= MAX_SAMPLE_RATE and is_sound(mono)]
     return sound if len(sound) == len(blocks) else None
 
 

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from oasr.audio.waveform import LOUDEST
+
 Float32Array = npt.NDArray[np.float32]
 Decode = Callable[[bytes], Float32Array]
 
@@ -76,3 +78,8 @@ def downmix(frames: Float32Array) -> Float32Array:
     with np.errstate(over="ignore", invalid="ignore"):  # the builder refuses what is not finite
         mono: Float32Array = frames @ np.full(channels, 1 / channels, np.float32)
     return mono
+
+
+def is_sound(mono: Float32Array) -> bool:
+    """Whether all numbers can be samples: finite, and not absurdly loud."""
+    return not mono.size or bool(-LOUDEST <= mono.min() <= mono.max() <= LOUDEST)

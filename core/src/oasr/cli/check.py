@@ -19,6 +19,7 @@ from typing import Annotated, Any
 
 import typer
 
+from oasr.checkpoint.sniff import open_checkpoint
 from oasr.cli.table import aligned
 from oasr.errors import ComponentLoadError, MissingDependencyError, UnknownComponentError
 from oasr.registry import PluginRecord, Registry, Status
@@ -43,6 +44,8 @@ def command(
         raise MissingDependencyError(
             f'oasr check needs {" and ".join(absent)}, which is not installed: pip install "oasr-core[testing]"'
         )
+    if checkpoint:
+        open_checkpoint(checkpoint, Registry.discover())  # whose refusal would come once for each check
     results = _run(record, checkpoint)
     counts = Counter(result["outcome"] for result in results)
     summary = {outcome: counts[outcome] for outcome in _OUTCOMES}

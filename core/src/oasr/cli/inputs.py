@@ -9,7 +9,8 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path, PurePath
@@ -36,7 +37,7 @@ class Input:
     """Where its output belongs in a folder of results, without extension: its place beneath the argument that named it.
     No two inputs share one."""
     content: str | BinaryIO = ""
-    """The path, or the bytes of standard input."""
+    """The path, or the bytes of standard input, a pipe or a device."""
     error: AudioError | None = None
     """Why it cannot be read, when that is known already."""
 
@@ -44,7 +45,7 @@ class Input:
 def gather(arguments: Sequence[str], max_bytes: int) -> list[Input]:
     """All inputs in the order of the arguments, folders sorted by name; what was named twice comes once.
 
-    `max_bytes` bounds what is read of standard input.
+    `max_bytes` bounds what is read of standard input and the like.
     """
     found: dict[str, Input] = {}
     for argument in arguments:
@@ -73,6 +74,8 @@ def _expanded(argument: str, max_bytes: int) -> Iterable[Input]:
     if path.is_dir():
         inside = list(_media_in(path, path, ()))
         return inside or [_failed(argument, "holds no file with the extension of an audio or video format")]
+    if not path.is_file():
+        return [_read(argument, PurePath(path.name), lambda: path.open("rb"), max_bytes)]
     return [Input(argument, PurePath(path.name), argument)]
 
 
@@ -126,23 +129,32 @@ def _is_media(name: str) -> bool:
 
 
 class _NamedBytes(io.BytesIO):
-    name = "<stdin>"
+    def __init__(self, name: str):
+        super().__init__()
+        self.name = name
 
 
 def _standard_input(max_bytes: int) -> Input:
-    """Read here and not in a thread of the engine, where Ctrl-C would not reach it."""
-    name, relative = _NamedBytes.name, _STDIN_PLACE
+    name, relative = "<stdin>", _STDIN_PLACE
     if sys.stdin is None or sys.stdin.closed:
         return Input(name, relative, error=AudioError(name, "standard input is closed"))
     if sys.stdin.isatty():
         return Input(name, relative, error=AudioError(name, "is a terminal; pipe or redirect audio into it"))
-    held = _NamedBytes()
+    return _read(name, relative, lambda: nullcontext(sys.stdin.buffer), max_bytes)
+
+
+def _read(
+    name: str, relative: PurePath, opened: Callable[[], AbstractContextManager[BinaryIO]], max_bytes: int
+) -> Input:
+    """What may block is read here and not in a thread of the engine, where Ctrl-C would not reach it."""
+    held = _NamedBytes(name)
     try:
-        while piece := sys.stdin.buffer.read(_CHUNK):
-            held.write(piece)
-            if held.tell() > max_bytes:
-                problem = f"has more than {max_bytes} bytes, the limit (audio.max_bytes)"
-                return Input(name, relative, error=AudioLimitError(name, problem))
+        with opened() as file:
+            while piece := file.read(_CHUNK):
+                held.write(piece)
+                if held.tell() > max_bytes:
+                    problem = f"has more than {max_bytes} bytes, the limit (audio.max_bytes)"
+                    return Input(name, relative, error=AudioLimitError(name, problem))
     except OSError as error:
         return Input(name, relative, error=AudioError(name, f"cannot be read: {error.strerror}"))
     held.seek(0)
@@ -154,9 +166,9 @@ def _failed(source: str, problem: str) -> Input:
 
 
 def _identity(each: Input) -> str:
-    if not isinstance(each.content, str) or not each.content:
+    if each.error or each.relative is _STDIN_PLACE:
         return each.source
-    return os.path.abspath(each.content)  # noqa: PTH100  a link is another input than its target
+    return os.path.abspath(each.source)  # noqa: PTH100  a link is another input than its target
 
 
 def _kept_apart(inputs: list[Input]) -> list[Input]:
@@ -164,7 +176,7 @@ def _kept_apart(inputs: list[Input]) -> list[Input]:
     readable = [each for each in inputs if each.error is None]
     if len({each.relative for each in readable}) == len(readable):
         return inputs
-    paths = {_identity(each): Path(_identity(each)) for each in readable if isinstance(each.content, str)}
+    paths = {_identity(each): Path(_identity(each)) for each in readable if each.relative is not _STDIN_PLACE}
     root = os.path.commonpath([path.parent for path in paths.values()])
     places = {identity: path.relative_to(root) for identity, path in paths.items()}
     free = next(place for place in _stdin_places() if place not in places.values())

@@ -9,7 +9,8 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated, Any
+from contextlib import suppress
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -18,8 +19,9 @@ from oasr import __version__
 from oasr.cli.progress import print_line
 from oasr.errors import (
     AmbiguousComponentError,
+    CheckpointError,
     ConfigError,
-    ModelNotFoundError,
+    DeviceError,
     OasrError,
     RequestError,
     UnknownComponentError,
@@ -38,8 +40,17 @@ COMMANDS = (
     CommandSpec("doctor", "Check this machine: versions, devices, plugins, caches", "oasr.cli.doctor:command"),
 )
 
-# What the person who typed the command can put right by typing another.
-_USAGE_ERRORS = (ConfigError, UnknownComponentError, AmbiguousComponentError, ModelNotFoundError, RequestError)
+# What stops a command before it has done anything.
+_NOTHING_DONE = (
+    CheckpointError,
+    ConfigError,
+    DeviceError,
+    UnknownComponentError,
+    AmbiguousComponentError,
+    RequestError,
+)
+
+_INTERRUPTED = 130  # as shells say of a process that SIGINT ended
 
 _log = logging.getLogger("oasr")
 
@@ -130,7 +141,7 @@ def _options(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `oasr` and return its exit code.
 
-    0 done, 2 for what another command line would put right, 130 interrupted, 1 for everything else.
+    0 done, 2 when nothing was done because of the command, the model or the device, 130 interrupted, 1 for all else.
     """
     try:
         code = _run(arguments)
@@ -139,12 +150,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     except OasrError as error:
         if os.environ.get("OASR_DEBUG", "") not in ("", "0"):
-            traceback.print_exception(error)
+            print_line("".join(traceback.format_exception(error)).rstrip())
         else:
             print_line(str(error))
-        return 2 if isinstance(error, _USAGE_ERRORS) else 1
+        return 2 if isinstance(error, _NOTHING_DONE) else 1
     except KeyboardInterrupt:
-        return 130
+        return _INTERRUPTED
     except OSError as error:
         if not _standard_output_fails():
             raise
@@ -152,6 +163,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not isinstance(error, BrokenPipeError):  # a reader that left, as `head` does, wants to hear nothing
             print_line(f"standard output cannot be written: {error.strerror or error}")
         return 1
+
+
+def console() -> NoReturn:
+    """`main` as a process, which an interrupt ends at once: threads that still read would keep it alive."""
+    try:
+        code = main()
+    except KeyboardInterrupt:  # a second one, while the first was being answered
+        code = _INTERRUPTED
+    if code != _INTERRUPTED:
+        sys.exit(code)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # closed, or without room
+            stream.flush()
+    os._exit(code)
 
 
 def _standard_output_fails() -> bool:
@@ -169,7 +194,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         typer.main.get_command(app).main(None if arguments is None else list(arguments), prog_name="oasr")
     except SystemExit as exit_:
         if isinstance(exit_.code, str):
-            print(exit_.code, file=sys.stderr)
+            print_line(exit_.code)
             return 1
         return exit_.code or 0
     return 0

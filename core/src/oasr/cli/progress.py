@@ -5,8 +5,10 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, TextIO
+
+from oasr.output.printable import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -52,13 +54,13 @@ class BatchProgress:
             self._start_bar()
 
     def note(self, text: str) -> None:
-        """Tell something that is not an error."""
+        """Tell something that is not an error, in one line."""
         if not self._quiet:
-            print_line(text)
+            print_line(printable(text))
 
     def error(self, text: str) -> None:
-        """Tell an error, also when quiet."""
-        print_line(text)
+        """Tell an error in one line, also when quiet."""
+        print_line(printable(text))
 
     def beside_bar(self, write: Callable[[str], None]) -> Callable[[str], None]:
         """A `write` that takes the bar off a terminal that it shares with the results."""
@@ -142,9 +144,11 @@ class BatchProgress:
 
 
 def print_line(text: str) -> None:
-    """One line on standard error."""
+    """A message of one line or more on standard error, or nowhere when that takes none."""
     if sys.stderr is not None:  # it is when closed, and print would turn to standard output
-        print(f"oasr: {text}", file=sys.stderr, flush=True)
+        shown = "\n".join(map(printable, text.split("\n")))
+        with suppress(OSError):
+            print(f"oasr: {shown}", file=sys.stderr, flush=True)
 
 
 def _spell(seconds: float) -> str:

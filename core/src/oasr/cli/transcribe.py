@@ -18,6 +18,7 @@ from oasr.cli.progress import BatchProgress
 from oasr.config import EngineConfig, load_config
 from oasr.errors import ConfigError, OasrError
 from oasr.output.formats import WRITERS
+from oasr.output.printable import printable
 from oasr.output.sinks import OutputError, OutputFolder, OutputStream, ResultSink, write_standard_output
 from oasr.plugin import Kind
 from oasr.registry import default_registry
@@ -32,6 +33,10 @@ _ENCODINGS = ("alaw", "mulaw", "s16le")  # of oasr.audio.RawAudio, whose import 
 _DEFAULTS = DecodingOptions()
 
 app = typer.Typer(add_completion=False)
+
+
+class BrokenOffError(OasrError):
+    """Something stopped the batch after some inputs had ended."""
 
 
 def open_engine(config: EngineConfig) -> "ASREngine":
@@ -148,7 +153,7 @@ def transcribe(
     engine_config = load_config(config, sets, flags).config
     batch = dict(enumerate(gather(inputs, engine_config.audio.max_bytes)))
     if all(each.error for each in batch.values()):
-        raise ConfigError("\noasr: ".join(str(each.error) for each in batch.values()))
+        raise ConfigError("\noasr: ".join(printable(str(each.error)) for each in batch.values()))
     with BatchProgress(quiet=quiet) as progress:
         if output_dir is None:
             write = progress.beside_bar(write_standard_output)
@@ -211,9 +216,10 @@ def _declared(contents: Iterable[str | BinaryIO], encoding: str, rate: int) -> "
 
 def _deliver(outcomes: Iterable[tuple[int, Outcome]], sink: ResultSink, progress: BatchProgress) -> int:
     """Pass every outcome on, and what has ended also when the batch breaks off. Returns how many failed."""
-    failures = 0
+    failures = ended = 0
     try:
         for index, outcome in outcomes:
+            ended += 1
             error = _written(index, outcome, sink)
             if error is not None:
                 failures += 1
@@ -223,6 +229,10 @@ def _deliver(outcomes: Iterable[tuple[int, Outcome]], sink: ResultSink, progress
                 for note in outcome.transcript.notes:
                     progress.note(f"{outcome.source}: {note}")
             progress.advance(outcome.transcript.duration if outcome.transcript and not error else None)
+    except OasrError as error:
+        if not ended:
+            raise
+        raise BrokenOffError(str(error)) from error
     finally:
         sink.finish()
     return failures

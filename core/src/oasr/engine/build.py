@@ -72,16 +72,19 @@ def assemble(config: EngineConfig, registry: Registry) -> Parts:
             "it runs subclasses of oasr.interfaces.decoder.LabelSynchronousDecoder"
         )
     batching, detector = config.selected("batching"), config.selected("detector")
+    hears_all = detector.name == "none"
     device, dtype = choose_device(config.device, config.dtype)
     return Parts(
         checkpoint=checkpoint,
         registry=registry,
         device=device,
         dtype=dtype,
-        decoder=decoder_class(decoder.options),
-        policy=registry.load(Kind.BATCHING, batching.name)(batching.options),
-        tokenizer=registry.load(Kind.TOKENIZER, facts.tokenizer)(checkpoint.files),
-        detector=None if detector.name == "none" else registry.load(Kind.DETECTOR, detector.name)(detector.options),
+        decoder=registry.construct(Kind.DECODER, decoder.name, decoder.options),
+        policy=registry.construct(Kind.BATCHING, batching.name, batching.options),
+        tokenizer=registry.construct(Kind.TOKENIZER, facts.tokenizer, checkpoint.files),
+        detector=None
+        if detector.name == "none"
+        else registry.construct(Kind.DETECTOR, detector.name, detector.options),
     )
 
 

@@ -21,7 +21,7 @@ from oasr.interfaces.tokenizer import Tokenizer
 from oasr.types import DecodingOptions, Outcome, Segment, Transcript
 
 _SHORTEST_SECONDS = 0.1  # of a rest of audio after the last window; models invent words in less
-_HISS = 10 ** (-50 / 20)  # full scale is 1
+_HISS = 10 ** (-50 / 10)  # as power; full scale is 1
 _ids = count(1)
 _keys = count(1)
 
@@ -96,7 +96,7 @@ class Request:
         options = window.options
         improbable = decoded.avg_logprob < options.least_logprob
         nobody = decoded.silence is not None and decoded.silence > options.most_silence
-        silent = nobody and (improbable or is_quiet(window.samples))
+        silent = nobody and (improbable or is_quiet(window.samples, self.facts.sample_rate))
         hotter = [temperature for temperature in options.fallback if temperature > options.temperature]
         if hotter and not silent and (improbable or repetition > options.most_compression):
             again = replace(options, temperature=hotter[0])
@@ -222,9 +222,9 @@ def compression_ratio(text: str) -> float:
     return len(encoded) / len(zlib.compress(encoded))
 
 
-def is_quiet(samples: torch.Tensor) -> bool:
+def is_quiet(samples: torch.Tensor, sample_rate: int) -> bool:
     """Whether nothing is louder than the hiss of a recorder: models invent polite words for digital silence."""
-    return bool(samples.abs().max() < _HISS)
+    return bool(loudness(samples, sample_rate).powers.max(initial=0.0) < _HISS)
 
 
 def source_name(source: object) -> str:

@@ -17,6 +17,7 @@ from math import isfinite
 from typing import Any
 
 from oasr.errors import AudioError, OasrError
+from oasr.output.printable import printable
 from oasr.types import Segment, Transcript
 
 
@@ -43,7 +44,7 @@ class PlainTextWriter(TranscriptWriter):
         return f"{transcript.text}\n"
 
     def entry(self, source: str, transcript: Transcript) -> str:
-        return f"{source}: {' '.join(transcript.text.splitlines())}".rstrip() + "\n"
+        return f"{printable(source)}: {' '.join(transcript.text.splitlines())}".rstrip() + "\n"
 
 
 class JsonWriter(TranscriptWriter):
@@ -60,7 +61,7 @@ class JsonWriter(TranscriptWriter):
         return _line(_transcript(source, transcript)) + "\n"
 
     def failure(self, source: str, error: OasrError) -> str:
-        problem = error.problem if isinstance(error, AudioError) else str(error)
+        problem = error.problem if isinstance(error, AudioError) else str(error).removeprefix(f"{source}: ")
         return _line({"source": source, "error": problem}) + "\n"
 
 

@@ -10,7 +10,7 @@ from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from oasr.errors import AmbiguousComponentError, ComponentLoadError, UnknownComponentError
+from oasr.errors import AmbiguousComponentError, ComponentLoadError, OasrError, UnknownComponentError
 from oasr.plugin import ComponentSpec, Kind
 from oasr.registry import claims, sources
 from oasr.registry.hints import unknown_component
@@ -130,7 +130,21 @@ class Registry:
         Raises what `load` and `config_model` raise, and pydantic's `ValidationError` for the options.
         """
         model = self.config_model(kind, name)
-        return self.load(kind, name)(model.model_validate(dict(options)) if model else None)
+        return self.construct(kind, name, model.model_validate(dict(options)) if model else None)
+
+    def construct(self, kind: Kind, name: str, argument: Any) -> Any:
+        """The component a name means, made from what its kind is made from: options, or files for a tokenizer.
+
+        Raises what `load` raises, and `ComponentLoadError` naming the component whose constructor fails.
+        """
+        target = self.load(kind, name)
+        try:
+            return target(argument)
+        except OasrError:
+            raise
+        except Exception as error:
+            who = _description(*self._claim(kind, name))
+            raise ComponentLoadError(f"{who} could not be made: {type(error).__name__}: {error}") from error
 
     def _claim(self, kind: Kind, name: str) -> claims.Claim:
         word, at, distribution = name.partition("@")

@@ -13,6 +13,6 @@ def oasr_components() -> list[ComponentSpec]:
             "attention",
             "Greedy search and sampling over an autoregressive head",
             "oasr_decoder_attention.decoder:AttentionDecoder",
-            needs={"autoregressive-head"},
+            needs=frozenset({"autoregressive-head"}),
         )
     ]
