@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from oasr.audio import read_audio
-from oasr.engine import ASREngine, EngineConfig
+from oasr.engine import ASREngine, DecodingOptions, EngineConfig
 from oasr_whisper.alignment import Alignment, align, emphasis, first_frames, median_of_seven, read, token_times
 from oasr_whisper.words import Span, split_words, time_words
 
@@ -373,6 +373,28 @@ def test_words_between_timestamps_and_pauses(case_with_pauses: Case) -> None:
     assert len(case_with_pauses.segments) > 2
     agreeing, words = count_agreeing(case_with_pauses)
     assert agreeing >= AGREEING_WORDS * words
+
+
+@pytest.mark.oracle
+def test_words_as_a_user_gets_them(oracle: Oracle, shared: Any) -> None:
+    """Of a whole request. Punctuation may differ: the features of their windows end in zeros, ours in silence."""
+    import whisper
+
+    audio = read_audio(shared("audio/misc/jfk.flac"), target_rate=16_000)
+    ours = oracle.engine.transcribe(audio, DecodingOptions(word_timestamps=True))
+    theirs = whisper.transcribe(oracle.model, audio.samples.numpy(), word_timestamps=True, language="en", fp16=False)
+
+    def bare(text: str) -> str:
+        return text.strip(" ,.")
+
+    words = [word for segment in ours.segments for word in segment.words]
+    expected = [word for segment in theirs["segments"] for word in segment["words"]]
+    assert [bare(word.text) for word in words] == [bare(word["word"]) for word in expected]
+    errors = [
+        max(abs(word.start - each["start"]), abs(word.end - each["end"]))
+        for word, each in zip(words, expected, strict=True)
+    ]
+    assert np.mean(np.array(errors) <= AGREEMENT_SECONDS) >= AGREEING_WORDS
 
 
 @pytest.mark.oracle

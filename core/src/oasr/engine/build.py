@@ -72,7 +72,6 @@ def assemble(config: EngineConfig, registry: Registry) -> Parts:
             "it runs subclasses of oasr.interfaces.decoder.LabelSynchronousDecoder"
         )
     batching, detector = config.selected("batching"), config.selected("detector")
-    hears_all = detector.name == "none"
     device, dtype = choose_device(config.device, config.dtype)
     return Parts(
         checkpoint=checkpoint,
