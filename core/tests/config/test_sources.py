@@ -1,5 +1,7 @@
 """Files, flags and `--set`: what wins, and where each value came from."""
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -235,7 +237,7 @@ def test_a_missing_file_says_how_to_write_one(tmp_path):
 
 
 def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+    with pytest.raises(ConfigError, match="is not a regular file"):
         load_config(tmp_path)
 
 
@@ -246,3 +248,13 @@ def test_a_key_nested_deeper_than_any_schema_is_refused(write, depth):
         load_config(sets=[f"{key}=1"])
     with pytest.raises(ConfigError, match="nested more than 32 deep"):
         load_config(write(f"{key} = 1"))
+
+
+def test_a_pipe_or_device_is_no_configuration(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for file in (tmp_path / "pipe", "/dev/zero"):
+        with pytest.raises(ConfigError, match="is not a regular file"):
+            load_config(file)
+    for file in ("n" * 300, "nul\0"):
+        with pytest.raises(ConfigError, match="cannot be read"):
+            load_config(file)

@@ -9,12 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from oasr.checkpoint.damage import blaming
+
 
 def derived_json(name: str, content: Mapping[str, Any]) -> Path:
     """Write content to a new temporary file of that name and return its path."""
-    folder = Path(tempfile.mkdtemp(dir=_process_folder()))
-    path = folder / name
-    path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    with blaming(Path(tempfile.gettempdir()), "cannot hold temporary files"):
+        path = Path(tempfile.mkdtemp(dir=_process_folder())) / name
+        path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
     return path
 
 

@@ -61,7 +61,12 @@ def transcribe(
         str | None, typer.Option("--model", "-m", help="Folder, file, Hub id or packaged model; see oasr models.")
     ] = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="|".join(WRITERS), help="Format of results; into a folder also txt,json.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="|".join(WRITERS),
+            help="Format of results; into a folder also several, as txt,srt. Only txt and json print several inputs.",
+        ),
     ] = "txt",
     output_dir: Annotated[
         Path | None,

@@ -1,5 +1,6 @@
 """Where a configuration comes from: component defaults < checkpoint < file < flags < `--set`."""
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -60,6 +61,8 @@ def load_config(
 
 def read_toml(file: Path) -> dict[str, Any]:
     """The tables of a file. Raises `ConfigError` naming the file and, for bad syntax, the line."""
+    if os.path.exists(file) and not file.is_file():  # noqa: PTH110  which never raises
+        raise ConfigError(f"{file}: is not a regular file")  # a pipe would block, and a device never end
     try:
         content = file.read_bytes()
     except FileNotFoundError:

@@ -1,6 +1,7 @@
 """Formats of transcripts.
 
-To add one, write its `TranscriptWriter` and add a row to `WRITERS`.
+To add one, write its `TranscriptWriter` and add a row to `WRITERS`. Those that several inputs can share a stream in are
+here; `subtitles` and `verbose_json` hold the others.
 
 Format `json` is one object with everything known about an input:
 
@@ -12,32 +13,18 @@ Times are seconds, rounded to milliseconds. A stream of many inputs has one obje
 """
 
 import json
-from abc import ABC, abstractmethod
 from math import isfinite
 from typing import Any
 
 from oasr.errors import AudioError, OasrError
 from oasr.output.printable import printable
+from oasr.output.subtitles import LrcWriter, SrtWriter, TsvWriter, VttWriter
+from oasr.output.verbose_json import VerboseJsonWriter
+from oasr.output.writer import StreamWriter, TranscriptWriter
 from oasr.types import Segment, Transcript
 
 
-class TranscriptWriter(ABC):
-    """Turns the transcript of one input into text. `source` is the input as the user named it."""
-
-    @abstractmethod
-    def document(self, source: str, transcript: Transcript) -> str:
-        """Content of a file with this transcript alone, its last line ended."""
-
-    @abstractmethod
-    def entry(self, source: str, transcript: Transcript) -> str:
-        """The same among those of other inputs in one stream: names the source, its last line ended."""
-
-    def failure(self, source: str, error: OasrError) -> str:
-        """What stands in such a stream for an input that failed; nothing unless a format has a place for it."""
-        return ""
-
-
-class PlainTextWriter(TranscriptWriter):
+class PlainTextWriter(StreamWriter):
     """The text alone; among others one line `source: text` each, as grep prints what it found."""
 
     def document(self, source: str, transcript: Transcript) -> str:
@@ -47,7 +34,7 @@ class PlainTextWriter(TranscriptWriter):
         return f"{printable(source)}: {' '.join(transcript.text.splitlines())}".rstrip() + "\n"
 
 
-class JsonWriter(TranscriptWriter):
+class JsonWriter(StreamWriter):
     """Laid out for reading when alone, one line each among others."""
 
     def document(self, source: str, transcript: Transcript) -> str:
@@ -65,7 +52,15 @@ class JsonWriter(TranscriptWriter):
         return _line({"source": source, "error": problem}) + "\n"
 
 
-WRITERS: dict[str, TranscriptWriter] = {"txt": PlainTextWriter(), "json": JsonWriter()}
+WRITERS: dict[str, TranscriptWriter] = {
+    "txt": PlainTextWriter(),
+    "json": JsonWriter(),
+    "srt": SrtWriter(),
+    "vtt": VttWriter(),
+    "tsv": TsvWriter(),
+    "lrc": LrcWriter(),
+    "verbose_json": VerboseJsonWriter(),
+}
 """By the word after `--format`, which is also the extension of the files."""
 
 

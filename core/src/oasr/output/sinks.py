@@ -11,7 +11,8 @@ from pathlib import Path, PurePath
 from uuid import uuid4
 
 from oasr.errors import ConfigError, OasrError
-from oasr.output.formats import WRITERS, TranscriptWriter
+from oasr.output.formats import WRITERS
+from oasr.output.writer import StreamWriter, TranscriptWriter
 from oasr.types import Transcript
 
 _STALE_SECONDS = 24 * 60 * 60
@@ -95,18 +96,21 @@ class OutputStream(ResultSink):
     """Writes each result as soon as all before it are there: in the order of the inputs, whatever they end in."""
 
     def __init__(self, writer: TranscriptWriter, *, single: bool, write: Callable[[str], None]):
-        """`single` says that one input was named, whose transcript then stands alone."""
-        self._writer = writer
-        self._single = single
+        """`single` says that one input was named, whose transcript then stands alone.
+
+        Raises `ConfigError` when several were and the format keeps each in a file of its own.
+        """
+        self._writer = None if single else _of_several(writer)
+        self._entry = self._writer.entry if self._writer else writer.document
         self._write = write
         self._held: dict[int, str] = {}
         self._next = 0
 
     def put(self, index: int, source: str, transcript: Transcript) -> None:
-        self._hold(index, (self._writer.document if self._single else self._writer.entry)(source, transcript))
+        self._hold(index, self._entry(source, transcript))
 
     def fail(self, index: int, source: str, error: OasrError) -> None:
-        self._hold(index, "" if self._single else self._writer.failure(source, error))
+        self._hold(index, self._writer.failure(source, error) if self._writer else "")
 
     def finish(self) -> None:
         while self._held:
@@ -117,6 +121,15 @@ class OutputStream(ResultSink):
         while self._next in self._held:
             self._write(self._held.pop(self._next))
             self._next += 1
+
+
+def _of_several(writer: TranscriptWriter) -> StreamWriter:
+    if isinstance(writer, StreamWriter):
+        return writer
+    raise ConfigError(
+        "--format: this format keeps every input in a file of its own; name a folder for them with --output-dir, or one"
+        " single input"
+    )
 
 
 def write_whole(path: Path, content: bytes) -> None:
