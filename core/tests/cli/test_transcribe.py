@@ -198,7 +198,7 @@ def test_options_may_be_spelt_with_underscores(engine, here: Create) -> None:
         (["absent.wav"], "absent.wav: there is no such file"),
         (["absent.wav", "x*.mp3"], "x*.mp3: matches no audio file"),
         (["empty"], "empty: holds no file"),
-        (["a.wav", "--format", "srt"], 'there is no format "srt"; formats are txt, json'),
+        (["a.wav", "--format", "docx"], 'there is no format "docx"; formats are txt, json, srt'),
         (["a.wav", "--format", ""], "name one format"),
         (["a.wav", "--format", "txt,json"], "name one format, or several with --output-dir"),
         (["a.wav", "--skip-existing"], "--skip-existing needs --output-dir"),

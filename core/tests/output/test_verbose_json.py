@@ -27,7 +27,7 @@ def test_the_object_has_the_fields_of_the_api() -> None:
     )
     assert read(Transcript("Hello 13. Yes.", segments, "en", 31.50004)) == {
         "task": "transcribe",
-        "language": "en",
+        "language": "english",
         "language_code": "en",
         "duration": 31.5,
         "text": "Hello 13. Yes.",

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
+from oasr import languages
 from oasr.output.writer import TranscriptWriter
 from oasr.types import Segment, Transcript, Word
 
@@ -42,8 +43,8 @@ class VerboseJsonWriter(TranscriptWriter):
 
 
 def language_name(code: str) -> str:
-    """The English name of a language in small letters. TODO: return `oasr.languages.name(code)`, the table of them."""
-    return code
+    """The English name in small letters, as OpenAI's API writes it; the code itself for an unknown language."""
+    return (languages.name(code) or code).lower()
 
 
 def _spaced(transcript: Transcript) -> Iterator[tuple[Segment, str]]:
