@@ -5,8 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 
 from oasr.engine import ASREngine, DecodingOptions
+from oasr.engine.request import _heard_to
 from oasr.engine.window import Window
 from oasr.errors import RequestAbortedError, RequestError
 from oasr.interfaces.heads import SpokenSegment, WindowReading
@@ -260,3 +262,24 @@ def test_aborting_ends_what_is_being_read_again(
     assert outcomes[good].transcript.text == alone(speech(2), GERMAN)
     assert steps[-1] == StepStats(waiting=0, running=0)
     assert len(attempts) == 3
+
+
+LOUD, QUIET = torch.rand(160_000) - 0.5, torch.zeros(160_000)
+
+
+@pytest.mark.parametrize(
+    ("end", "samples", "resume"),
+    [
+        pytest.param(4.0, LOUD, 4.0, id="speech after the last segment is read again"),
+        pytest.param(4.0, torch.cat([LOUD[:64_000], QUIET[:96_000]]), 10.0, id="silence after it is not"),
+        pytest.param(8.0, LOUD, 10.0, id="a breath after it is not"),
+        pytest.param(10.0, LOUD, 10.0, id="a window read to its end is done"),
+    ],
+)
+def test_a_window_counts_as_read_up_to_its_last_segment(end: float, samples: torch.Tensor, resume: float) -> None:
+    reading = WindowReading((SpokenSegment(0.0, end, (1, 2)),), 10.0)
+    assert _heard_to(reading, samples, 16_000) == resume
+
+
+def test_a_window_without_text_counts_as_read() -> None:
+    assert _heard_to(WindowReading((), 10.0), LOUD, 16_000) == 10.0

@@ -22,6 +22,7 @@ from oasr.types import DecodingOptions, Outcome, Segment, Transcript
 
 _SHORTEST_SECONDS = 0.1  # of a rest of audio after the last window; models invent words in less
 _HISS = 10 ** (-50 / 10)  # as power; full scale is 1
+_SENTENCE_SECONDS = 3.0  # shorter rests are mostly breath and noise
 _ids = count(1)
 _keys = count(1)
 
@@ -105,6 +106,7 @@ class Request:
         rate = self.facts.sample_rate
         seconds = len(window.samples) / rate
         reading = WindowReading((), seconds) if silent else runner.read(decoded.tokens, seconds)
+        resume = _heard_to(reading, window.samples, rate)
         context: tuple[int, ...] = ()
         timed = runner.words(window, decoded, reading.segments)
         for spoken, words in zip(reading.segments, timed, strict=True):
@@ -127,7 +129,7 @@ class Request:
             self.segments.append((window.start_samples, said, segment))
         # What was drawn at a high temperature is no good context (openai/whisper resets it above 0.5).
         kept = window.context + context if options.condition_on_previous and options.temperature <= 0.5 else ()
-        self._go_on(window, reading.resume, kept)
+        self._go_on(window, resume, kept)
 
     def _go_on(self, window: Window, resume: float, context: tuple[int, ...]) -> None:
         read_samples = round(resume * self.facts.sample_rate)
@@ -220,6 +222,18 @@ def compression_ratio(text: str) -> float:
     """Bytes of a text over the bytes that zlib makes of it (openai/whisper, utils.py)."""
     encoded = text.encode()
     return len(encoded) / len(zlib.compress(encoded))
+
+
+def _heard_to(reading: WindowReading, samples: torch.Tensor, rate: int) -> float:
+    """Where a window has really been read to, in seconds.
+
+    Models sometimes end their text long before the speech ends. What is left after the last segment is read again, if
+    it is long enough for a sentence and not quiet.
+    """
+    last = max((segment.end for segment in reading.segments), default=0.0)
+    rest = samples[round(last * rate) :]
+    is_left = reading.segments and len(rest) > _SENTENCE_SECONDS * rate and not is_quiet(rest, rate)
+    return last if is_left and reading.resume > last else reading.resume
 
 
 def is_quiet(samples: torch.Tensor, sample_rate: int) -> bool:
