@@ -99,3 +99,13 @@ def test_without_timestamps_long_audio_is_read_in_whole_windows(engine: ASREngin
     assert [segment.start for segment in result.segments] == [0, 30, 60]
     assert result.segments[-1].end == result.duration
     assert result.text.count("country") >= 10
+
+
+def test_all_sabotaged_plugins_at_once_leave_transcription_working(sabotaged_environment: dict[str, str]) -> None:
+    sample = Path(__file__).parent.parent / "examples" / "hello.wav"
+    command = [sys.executable, "-m", "oasr", "transcribe", str(sample), "--device", "cpu"]
+    run = subprocess.run(
+        [*command, "--model", "tiny-en"], env=sabotaged_environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("Good morning")
