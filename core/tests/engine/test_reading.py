@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from oasr.audio import Audio
 from oasr.engine import ASREngine, DecodingOptions
 from oasr.engine.request import _heard_to
 from oasr.engine.window import Window
@@ -283,3 +284,11 @@ def test_a_window_counts_as_read_up_to_its_last_segment(end: float, samples: tor
 
 def test_a_window_without_text_counts_as_read() -> None:
     assert _heard_to(WindowReading((), 10.0), LOUD, 16_000) == 10.0
+
+
+def test_an_input_in_which_nobody_speaks_ends_without_text(make_engine: MakeEngine) -> None:
+    engine = make_engine(detector="energy")
+    results = engine.transcribe([Audio(QUIET, 16_000, "silence"), Audio(QUIET[:8000], 16_000, "short silence")])
+    assert [(result.text, result.segments) for result in results] == [("", ()), ("", ())]
+    with pytest.raises(RequestError, match="nobody speaks"):
+        engine.detect_language(Audio(QUIET, 16_000, "silence"))

@@ -113,14 +113,14 @@ class ASREngine:
 
         Raises `RequestError` when this model does not tell.
         """
-        options = DecodingOptions(languages=tuple(languages), max_new_tokens=1)
+        options = DecodingOptions(languages=tuple(languages), max_new_tokens=1, timestamps=False, fallback=())
         options = self._checked(options)
         if not self._runner.detects_language:
             raise RequestError(f"{self.info.architecture} at {self.info.model} cannot detect the language")
         audio = self._read(source)
         result = self.transcribe(replace(audio, samples=audio.samples[: self._window_samples]), options)
-        assert result.language is not None
-        assert result.language_probability is not None
+        if result.language is None or result.language_probability is None:
+            raise RequestError(f"{audio.source}: nobody speaks in it, so it has no language")
         return result.language, result.language_probability
 
     def transcribe_each(
@@ -303,11 +303,13 @@ class ASREngine:
                 self._fail(aborted, RequestAbortedError(f"{aborted.source}: aborted before it finished"))
 
     def _schedule(self, request: Request) -> None:
-        """Let windows wait their turn."""
+        """Let the windows that are next wait their turn; end a request that has none left, or never had one."""
         known = request.language is not None or not self._runner.detects_language or bool(request.segments)
         for window in request.take_ready(known):
             self._owners[window.key] = (request, window)
             self._scheduler.add(window.key, window.frames)
+        if request.complete:
+            self._end(request, Outcome(request.source, request.transcript(), None))
 
     def _start(self, owned: Sequence[tuple[Request, Window]]) -> None:
         started, failed = self._runner.start([window for _, window in owned])
@@ -344,8 +346,6 @@ class ASREngine:
             self._fail(request, as_error(error))
             return
         self._schedule(request)
-        if request.complete:
-            self._end(request, Outcome(request.source, request.transcript(), None))
 
     def _redo(self, request: Request, window: Window) -> Decoded | OasrError:
         """Read a window again in float32: half precision overflows on some weights, cards and inputs."""
