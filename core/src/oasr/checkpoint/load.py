@@ -49,7 +49,7 @@ def load(checkpoint: Checkpoint, registry: Registry, dtype: torch.dtype, device:
     ):
         if names:
             _log.debug("%s: %d %s: %s", checkpoint.path, len(names), what, shortened(names))
-    return module.eval_mode()
+    return module.eval().requires_grad_(False)
 
 
 def configuration(architecture: type[Architecture], checkpoint: Checkpoint) -> ComponentConfig:

@@ -60,7 +60,6 @@ class ASREngine:
             dtype=str(self._parts.dtype).removeprefix("torch."),
             rows=self._runner.rows,
         )
-        self._window_samples = round(self.facts.max_input_seconds * self.facts.sample_rate)
         self._limits = config.audio
         self._scheduler = Scheduler(self._parts.policy, self._runner.rows, time.monotonic)
         self._observed = registry.hooks.implements("oasr_step_finished")
@@ -118,7 +117,7 @@ class ASREngine:
         if not self._runner.detects_language:
             raise RequestError(f"{self.info.architecture} at {self.info.model} cannot detect the language")
         audio = self._read(source)
-        result = self.transcribe(replace(audio, samples=audio.samples[: self._window_samples]), options)
+        result = self.transcribe(replace(audio, samples=audio.samples[: self.facts.max_input_samples]), options)
         if result.language is None or result.language_probability is None:
             raise RequestError(f"{audio.source}: nobody speaks in it, so it has no language")
         return result.language, result.language_probability

@@ -139,16 +139,15 @@ class Request:
         rest = window.end_samples - start
         if rest >= _SHORTEST_SECONDS * self.facts.sample_rate:
             self.waiting.insert(0, self._window(start, window.end_samples, context, self.options))
-        elif window.end_samples == len(self.audio.samples) and rest > 0 and len(window.samples) == self.longest:
+        elif (
+            window.end_samples == len(self.audio.samples)
+            and rest > 0
+            and len(window.samples) == self.facts.max_input_samples
+        ):
             self.notes.append(_unread(rest / self.facts.sample_rate))
 
-    @property
-    def longest(self) -> int:
-        """Samples of the longest window."""
-        return round(self.facts.max_input_seconds * self.facts.sample_rate)
-
     def _window(self, start: int, end: int, context: tuple[int, ...], options: DecodingOptions) -> Window:
-        samples = self.audio.samples[start : min(start + self.longest, end)]
+        samples = self.audio.samples[start : min(start + self.facts.max_input_samples, end)]
         return Window(next(_keys), start, end, samples, self.frames(len(samples)), options, self.language, context)
 
     def begin(self, pieces: Sequence[Piece]) -> None:
@@ -185,11 +184,11 @@ def new_request(
     language = options.language or (facts.languages[0] if len(facts.languages) == 1 else None)
     request = Request(next(_ids), audio, options, facts, frames, waiter, language, notes=list(audio.notes))
     if detector is not None:
-        request.begin(_spoken(audio, detector, request.longest))
+        request.begin(_spoken(audio, detector, facts.max_input_samples))
     elif options.timestamps:
         request.begin([Piece(0, len(audio.samples))])
     else:
-        request.begin(_consecutive(audio, request.longest, request.notes))
+        request.begin(_consecutive(audio, facts.max_input_samples, request.notes))
     return request
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -40,6 +40,11 @@ class ModelFacts:
     """Whether the model can say when each segment begins and ends."""
     word_timestamps: bool = False
     """Whether the head tells when each word was said."""
+
+    @property
+    def max_input_samples(self) -> int:
+        """Samples of the longest audio `encode` takes at once."""
+        return round(self.max_input_seconds * self.sample_rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +139,3 @@ class Architecture(nn.Module, ABC):
     @property
     def dtype(self) -> torch.dtype:
         return next(self.parameters()).dtype
-
-    def eval_mode(self) -> Self:
-        """For inference: no dropout, no gradients."""
-        self.eval()
-        self.requires_grad_(False)
-        return self
