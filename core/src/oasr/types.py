@@ -38,7 +38,10 @@ class Segment:
     text: str
     tokens: tuple[int, ...] = ()
     avg_logprob: float = 0.0
-    """Mean natural log-probability of the tokens of its window, the end token included."""
+    """Mean natural log-probability of the tokens of its window, the end token included.
+
+    Of greedy text and draws among what the model may say there; of beams, which are compared, among all tokens.
+    """
     compression_ratio: float = 1.0
     """Of the text of its window as UTF-8, by zlib: repetition makes it large."""
     no_speech_prob: float | None = None
@@ -47,6 +50,23 @@ class Segment:
     """At which its window was read in the end."""
     words: tuple[Word, ...] = ()
     """Empty unless word timestamps were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One of the texts a stretch of audio may say, with the mean natural log-probability of its tokens."""
+
+    text: str
+    avg_logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class NBest:
+    """The texts that a window of audio may say, the best first. Times in seconds from the start of the audio."""
+
+    start: float
+    end: float
+    alternatives: tuple[Alternative, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +85,8 @@ class Transcript:
     """The audio was damaged or cut short; the text covers what could be decoded."""
     notes: tuple[str, ...] = ()
     """What a user should know about this result, such as a trimmed prompt."""
+    n_best: tuple[NBest, ...] = ()
+    """One for each window with speech, in order; empty unless `DecodingOptions.n_best` asks for more than one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +155,16 @@ class DecodingOptions:
     """A window whose mean log-probability is lower is improbable."""
     most_silence: float = 0.6
     """A window that is improbable and more likely than this without speech is silence."""
+    beam: int = 1
+    """Hypotheses followed at temperature 0; 1 takes the likeliest token."""
+    patience: float = 1.0
+    """A beam search ends once `beam * patience` hypotheses have ended (Kasai et al., 2022)."""
+    length_penalty: float | None = None
+    """Alpha of Wu et al., 2016, by which beams and draws of different lengths are compared; None: mean probability."""
+    best_of: int = 1
+    """Texts drawn of each window above temperature 0, of which the best is taken."""
+    n_best: int = 1
+    """Hypotheses to return for each window, in `Transcript.n_best`; 1 returns the text alone."""
     suppress_tokens: tuple[int, ...] | None = None
     """Token ids never to produce; None takes the checkpoint's own list, an empty tuple none."""
 
@@ -147,6 +179,7 @@ class DecodingOptions:
             raise RequestError(f"seed must be a whole number from 0 to 2**63 - 1, not {self.seed!r}")
         if self.max_new_tokens is not None and not _is_whole(self.max_new_tokens, least=1):
             raise RequestError(f"max_new_tokens must be a whole number of at least 1, not {self.max_new_tokens!r}")
+        self._check_search()
         for field in ("most_compression", "least_logprob", "most_silence"):
             if not _is_number(getattr(self, field)):
                 raise RequestError(f"{field} must be a number, not {getattr(self, field)!r}")
@@ -168,6 +201,19 @@ class DecodingOptions:
         language = None if self.language is None else match(self.language, offered)
         codes = dict.fromkeys(match(language, offered) for language in self.languages)
         return replace(self, language=language, languages=tuple(codes))
+
+    def _check_search(self) -> None:
+        for field in ("beam", "best_of", "n_best"):
+            if not _is_whole(getattr(self, field), least=1):
+                raise RequestError(f"{field} must be a whole number of at least 1, not {getattr(self, field)!r}")
+        if not _is_number(self.patience) or not self.patience > 0:
+            raise RequestError(f"patience must be a number above 0, not {self.patience!r}")
+        if self.length_penalty is not None and not _is_number(self.length_penalty):
+            raise RequestError(f"length_penalty must be a number, not {self.length_penalty!r}")
+        if self.n_best > max(self.beam, self.best_of):
+            raise RequestError(f"n_best={self.n_best} needs as many hypotheses: raise beam or best_of")
+        if self.best_of > 1 and self.temperature == 0 and not self.fallback:
+            raise RequestError("best_of chooses among draws: set temperature above 0 or a fallback")
 
     def _check_fallback(self) -> None:
         steps = self.fallback

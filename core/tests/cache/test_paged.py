@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -103,3 +104,31 @@ class Lending(RuleBasedStateMachine):
 
 TestLending = Lending.TestCase
 TestLending.settings = LAW
+
+
+@given(st.data())
+@LAW
+def test_rows_that_fork_hold_what_their_parents_held(data: st.DataObject) -> None:
+    """Tokens are written one by one; between them each row may go on from any other, as beams do."""
+    rows, tokens = 3, data.draw(st.integers(1, 3 * BLOCK_TOKENS), label="tokens")
+    paged = cache(rows)
+    leases = [paged.reserve(LAYOUT.max_tokens) for _ in range(rows)]
+    own = torch.tensor([lease.blocks for lease in leases if lease is not None])
+    tables, held = own.clone(), [[] for _ in range(rows)]
+    forks = data.draw(st.sets(st.integers(0, tokens), max_size=8), label="forks")
+    for position in range(tokens):
+        if position in forks:
+            parents = data.draw(st.lists(st.integers(0, rows - 1), min_size=rows, max_size=rows))
+            tables = paged.fork(tables, own, torch.tensor(parents), torch.full((rows,), position))
+            held = [list(held[parent]) for parent in parents]
+        for row in range(rows):
+            value = float(1 + position * rows + row)
+            block = tables[row, position // BLOCK_TOKENS]
+            assert block in own[row], "a row must not write to what others read"
+            paged.keys[:, block, position % BLOCK_TOKENS] = value
+            paged.values[:, block, position % BLOCK_TOKENS] = -value
+            held[row].append(value)
+    for row in range(rows):
+        keys, values = (pool[0, tables[row]].flatten(0, 1)[:tokens, 0, 0] for pool in (paged.keys, paged.values))
+        assert keys.tolist() == held[row]
+        assert values.tolist() == [-value for value in held[row]]

@@ -10,7 +10,7 @@ import torch
 from oasr.audio import Audio
 from oasr.engine import ASREngine, DecodingOptions
 from oasr.engine.request import _heard_to
-from oasr.engine.window import Window
+from oasr.engine.window import Decoded, Window
 from oasr.errors import RequestAbortedError, RequestError
 from oasr.interfaces.heads import SpokenSegment, WindowReading
 from oasr.plugin import Kind
@@ -83,7 +83,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[[ASREngine, Verdict], Att
             for window, _ in results:
                 source = engine._owners[window.key][0].source
                 attempts.append((source, window.start_samples / 16_000, window.options.temperature))
-            return [(window, replace(decoded, **verdict(window))) for window, decoded in results]
+            return [(window, judged_as(decoded, **verdict(window))) for window, decoded in results]
 
         monkeypatch.setattr(engine._runner, "advance", judged)
         return attempts
@@ -92,6 +92,12 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[[ASREngine, Verdict], Att
 
 
 Judge = Callable[[ASREngine, Verdict], Attempts]
+
+
+def judged_as(decoded: Decoded, **verdict: Any) -> Decoded:
+    """What was decoded, but for what a verdict says of its best hypothesis and of silence."""
+    of_window = {name: verdict.pop(name) for name in ("silence",) if name in verdict}
+    return replace(decoded, hypotheses=(replace(decoded.hypotheses[0], **verdict),), **of_window)
 
 
 def sure(window: Window) -> dict[str, Any]:

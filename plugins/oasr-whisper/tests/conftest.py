@@ -24,7 +24,7 @@ def first_logits() -> Callable[[Architecture, EncoderOutput, list[int]], torch.T
         view = RowsView(
             paged,
             SlotCache(layout.slots, 1, model.device, model.dtype),
-            rows=torch.tensor([0], device=model.device),
+            windows=torch.tensor([0], device=model.device),
             tables=torch.tensor([lease.blocks], device=model.device),
             lengths=torch.zeros_like(lengths),
             new_lengths=lengths,

@@ -3,6 +3,7 @@
 import json
 import wave
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from oasr.audio import Audio, read_audio
 from oasr.cli.main import main
 from oasr.engine import ASREngine, DecodingOptions, EngineConfig
-from oasr.engine.window import Decoded, Window
+from oasr.engine.window import Decoded, Hypothesis, Window
 from oasr.plugin import Kind
 from oasr.registry import default_registry
 from oasr.types import Transcript
@@ -216,7 +217,7 @@ def test_text_drawn_at_a_high_temperature_is_not_passed_on(
     def worse(window: Window, decoded: Decoded) -> Decoded:
         if window.start_samples or window.options.temperature >= hottest:
             return decoded
-        return Decoded(decoded.tokens, -9.0, 0.0, decoded.finite, decoded.notes, decoded.encoded)
+        return replace(decoded, hypotheses=(Hypothesis(decoded.tokens, -9.0),), silence=0.0)
 
     monkeypatch.setattr(engine._runner, "advance", doubtful)
     options = DecodingOptions(condition_on_previous=True, fallback=(0.3, hottest), least_logprob=-5, most_compression=9)

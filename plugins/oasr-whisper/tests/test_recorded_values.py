@@ -114,6 +114,15 @@ def test_greedy_ids(recorded: Recorded, clip: int, recording: str, options: dict
 
 
 @pytest.mark.parametrize("clip", CLIPS)
+def test_beams(recorded: Recorded, clip: int) -> None:
+    [result] = read(recorded, [clip], language="en", beam=5)
+    expected = recorded.values["per_clip"][clip]["beam5"]
+    [segment] = result.segments
+    assert segment.tokens == tokens(recorded, expected["ids"])
+    assert segment.avg_logprob == pytest.approx(expected["scores"][0], abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("clip", CLIPS)
 def test_greedy_ids_after_a_prompt(recorded: Recorded, clip: int) -> None:
     expected = recorded.values["per_clip"][clip]["greedy_with_prompt_hello_world"]
     text = recorded.engine._parts.tokenizer.decode(expected["prompt_ids"][1:])

@@ -78,8 +78,9 @@ def test_the_rule_allows_what_openai_whisper_allows(seed: int, length: int) -> N
 
 
 @pytest.mark.parametrize("clip", [0, 1, 2])
+@pytest.mark.parametrize(("search", "beam"), [("greedy", 1), ("beam5", 5)])
 def test_recorded_ids_with_timestamps(
-    shared: Callable[[str], Path], clip: int, monkeypatch: pytest.MonkeyPatch
+    shared: Callable[[str], Path], clip: int, search: str, beam: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What transformers reads in one window, times included."""
     folder = shared("goldens/whisper-multilingual")
@@ -87,9 +88,10 @@ def test_recorded_ids_with_timestamps(
     audio = read_audio(shared(values["clips"][clip].removeprefix("shared/")), target_rate=16_000)
     with ASREngine(EngineConfig(model=folder / "checkpoint", device="cpu")) as engine:
         windows = observe(engine, monkeypatch)
-        engine.transcribe(audio, DecodingOptions(language="en", max_new_tokens=40, fallback=(), most_silence=1.0))
+        plain = {"fallback": (), "most_silence": 1.0}
+        engine.transcribe(audio, DecodingOptions(language="en", max_new_tokens=40, beam=beam, **plain))
     prompt, end = 3, values["token_ids"]["<|endoftext|>"]
-    recorded = values["per_clip"][clip]["single_window_greedy_timestamps"]["ids"][prompt:]
+    recorded = values["per_clip"][clip][f"single_window_{search}_timestamps"]["ids"][prompt:]
     assert windows[0] == [token for token in recorded if token != end]
 
 

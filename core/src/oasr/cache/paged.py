@@ -48,6 +48,23 @@ class PagedCache:
         self._free.extend(reversed(lease.blocks))
         lease.blocks = ()
 
+    def fork(
+        self, tables: torch.Tensor, own: torch.Tensor, parents: torch.Tensor, lengths: torch.Tensor
+    ) -> torch.Tensor:
+        """Let rows continue from what others hold, copy-on-write; returns their new tables (rows, blocks).
+
+        tables (rows, blocks) and lengths (rows,) are what the rows use, parents (rows,) the row each goes on from, own
+        (rows, blocks) the blocks that each may write to. Full blocks are never written again and so are shared; only
+        the one that is being filled is copied. Owners must not release a block while others may share it.
+        """
+        filling = (lengths[parents] // BLOCK_TOKENS)[:, None].clamp(max=tables.shape[1] - 1)
+        inherited = tables[parents]
+        source, target = inherited.gather(1, filling)[:, 0], own.gather(1, filling)[:, 0]
+        for pool in (self.keys, self.values):
+            pool.index_copy_(1, target, pool.index_select(1, source))
+        column = torch.arange(tables.shape[1], device=tables.device)
+        return torch.where(column < filling, inherited, own)
+
     def clear(self, tables: torch.Tensor) -> None:
         """Zero the blocks in the tables of rows that begin.
 

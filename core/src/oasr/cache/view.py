@@ -17,13 +17,14 @@ class RowsView(CacheView):
         self,
         paged: PagedCache,
         slots: SlotCache,
-        rows: slice | torch.Tensor,
+        windows: slice | torch.Tensor,
         tables: torch.Tensor,
         lengths: torch.Tensor,
         new_lengths: torch.Tensor | None = None,
         new: int = 1,
+        width: int = 1,
     ):
-        """rows: the slots; tables int64 (rows, blocks); lengths int64 (rows,).
+        """windows: their slots; tables int64 (rows, blocks) and lengths int64 (rows,), `width` rows for each window.
 
         `new_lengths` (rows,) says how many of the `new` tokens are valid; the rest is padding.
         """
@@ -40,7 +41,8 @@ class RowsView(CacheView):
         # and zero times NaN is NaN.
         self._nobodys = (self._places < BLOCK_TOKENS)[:, None, None]
         self._tables = tables
-        self._rows = rows
+        self._windows = windows
+        self.width = width
         self._paged = paged
         self._slots = slots
 
@@ -52,7 +54,7 @@ class RowsView(CacheView):
         return pool[self._tables].flatten(1, 2)
 
     def store(self, name: str, index: int, values: torch.Tensor) -> None:
-        self._slots.tensors[name][self._rows, index] = values
+        self._slots.tensors[name][self._windows, index] = values
 
     def load(self, name: str, index: int) -> torch.Tensor:
-        return self._slots.tensors[name][self._rows, index]
+        return self._slots.tensors[name][self._windows, index]

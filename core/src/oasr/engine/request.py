@@ -4,7 +4,8 @@ import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, starmap
+from operator import attrgetter
 from os import PathLike
 
 import torch
@@ -18,7 +19,7 @@ from oasr.interfaces.architecture import ModelFacts
 from oasr.interfaces.detector import SpeechDetector
 from oasr.interfaces.heads import WindowReading
 from oasr.interfaces.tokenizer import Tokenizer
-from oasr.types import DecodingOptions, Outcome, Segment, Transcript
+from oasr.types import Alternative, DecodingOptions, NBest, Outcome, Segment, Transcript
 
 _SHORTEST_SECONDS = 0.1  # of a rest of audio after the last window; models invent words in less
 _HISS = 10 ** (-50 / 10)  # as power; full scale is 1
@@ -59,6 +60,7 @@ class Request:
     """Given to the scheduler, and not read yet."""
     segments: list[tuple[int, str, Segment]] = field(default_factory=list)
     """Start of the window in samples, text as decoded, and segment."""
+    n_best: list[NBest] = field(default_factory=list)
 
     @property
     def source(self) -> str:
@@ -107,6 +109,8 @@ class Request:
         seconds = len(window.samples) / rate
         reading = WindowReading((), seconds) if silent else runner.read(decoded.tokens, seconds)
         resume = _heard_to(reading, window.samples, rate)
+        if options.n_best > 1 and reading.segments:
+            self.n_best.append(self._alternatives(window, decoded, tokenizer))
         context: tuple[int, ...] = ()
         timed = runner.words(window, decoded, reading.segments)
         for spoken, words in zip(reading.segments, timed, strict=True):
@@ -130,6 +134,19 @@ class Request:
         # What was drawn at a high temperature is no good context (openai/whisper resets it above 0.5).
         kept = window.context + context if options.condition_on_previous and options.temperature <= 0.5 else ()
         self._go_on(window, resume, kept)
+
+    def _alternatives(self, window: Window, decoded: Decoded, tokenizer: Tokenizer) -> NBest:
+        """The texts of a window; hypotheses that differ in control tokens alone are one."""
+        texts: dict[str, float] = {}
+        for hypothesis in decoded.hypotheses:
+            text = tokenizer.decode([token for token in hypothesis.tokens if token < self.facts.text_tokens]).strip()
+            texts.setdefault(text, hypothesis.avg_logprob)
+        rate = self.facts.sample_rate
+        return NBest(
+            start=window.start_samples / rate,
+            end=(window.start_samples + len(window.samples)) / rate,
+            alternatives=tuple(starmap(Alternative, texts.items()))[: window.options.n_best],
+        )
 
     def _go_on(self, window: Window, resume: float, context: tuple[int, ...]) -> None:
         read_samples = round(resume * self.facts.sample_rate)
@@ -164,6 +181,7 @@ class Request:
             language_probability=self.language_probability,
             truncated=self.audio.truncated,
             notes=tuple(self.notes),
+            n_best=tuple(sorted(self.n_best, key=attrgetter("start"))),
         )
 
 

@@ -7,11 +7,11 @@ from traceback import clear_frames
 
 import torch
 
-from oasr.engine.decoding import DecodeBatch, Row
+from oasr.engine.decoding import DecodeBatch, Reading
 from oasr.engine.window import Decoded, Window, as_error
 from oasr.errors import OasrError
 from oasr.interfaces.architecture import Architecture, EncoderOutput
-from oasr.interfaces.decoder import LabelSynchronousDecoder
+from oasr.interfaces.decoder import Breadth, LabelSynchronousDecoder
 from oasr.interfaces.frontend import Frontend
 from oasr.interfaces.heads import AutoregressiveHead, SpokenSegment, WindowReading
 from oasr.interfaces.tokenizer import Tokenizer
@@ -40,11 +40,12 @@ class Runner:
         self._tokenizer = tokenizer
         self._decoder = decoder
         self._head: AutoregressiveHead = model.head("autoregressive")
-        self._batch = DecodeBatch(self._head, decoder, rows, model.device, model.dtype)
+        self._batches: dict[Breadth, DecodeBatch] = {}
+        self._batch(Breadth())  # now, so that a lack of memory shows before any work
 
     @property
     def busy(self) -> bool:
-        return bool(self._batch.rows)
+        return any(batch.readings for batch in self._batches.values())
 
     @property
     def detects_language(self) -> bool:
@@ -80,27 +81,49 @@ class Runner:
 
         A window in neither found no room and can be given again.
         """
-        rows: list[Row] = []
+        started: list[Window] = []
         failed: dict[Window, OasrError] = {}
+        alike: dict[Breadth, list[Window]] = {}
+        for window in windows:
+            try:
+                alike.setdefault(self._decoder.breadth(window.options), []).append(window)
+            except Exception as error:
+                failed[window] = as_error(error)
         with self._on_device():
-            for window in windows:
-                try:
-                    row = self._batch.take(window)
-                except Exception as error:
-                    failed[window] = as_error(error)
-                    continue
-                if row is None:
-                    break
-                rows.append(row)
-            self._encode(rows, failed)
-            self._batch.regroup()
-        return [row.window for row in rows if row in self._batch.rows], failed
+            for breadth, group in alike.items():
+                started += self._start_alike(self._batch(breadth), group, failed)
+        return started, failed
+
+    def _batch(self, breadth: Breadth) -> DecodeBatch:
+        """The windows that are searched so broadly: of one shape, and so one batch."""
+        if breadth not in self._batches:
+            windows = max(1, self.rows // breadth.rows)
+            model = self.model
+            self._batches[breadth] = DecodeBatch(self._head, self._decoder, breadth, windows, model.device, model.dtype)
+        return self._batches[breadth]
+
+    def _start_alike(
+        self, batch: DecodeBatch, windows: Sequence[Window], failed: dict[Window, OasrError]
+    ) -> list[Window]:
+        readings: list[Reading] = []
+        for window in windows:
+            try:
+                reading = batch.take(window)
+            except Exception as error:
+                failed[window] = as_error(error)
+                continue
+            if reading is None:
+                break
+            readings.append(reading)
+        self._encode(batch, readings, failed)
+        batch.regroup()
+        return [reading.window for reading in readings if reading in batch.readings]
 
     @torch.inference_mode()
     def advance(self) -> list[tuple[Window, Decoded | OasrError]]:
         """Decode one token of every row, on a GPU several; returns the windows that finished."""
         with self._on_device():
-            return self._batch.advance()
+            return [done for batch in self._batches.values() if batch.readings for done in batch.advance()]
 
     def _on_device(self) -> AbstractContextManager[None]:
         """Streams and graphs belong to the current CUDA device, which need not be the model's."""
@@ -109,54 +132,54 @@ class Runner:
 
     def drop(self, window: Window) -> None:
         """Forget a window that is being decoded."""
-        for row in self._batch.rows:
-            if row.window is window:
-                self._batch.remove(row)
-                self._batch.regroup()
-                return
+        for batch in self._batches.values():
+            for reading in batch.readings:
+                if reading.window is window:
+                    batch.remove(reading)
+                    batch.regroup()
+                    return
 
-    def _encode(self, rows: Sequence[Row], failed: dict[Window, OasrError]) -> None:
-        if not rows:
+    def _encode(self, batch: DecodeBatch, readings: Sequence[Reading], failed: dict[Window, OasrError]) -> None:
+        if not readings:
             return
         try:
-            self._encode_batch(rows, failed)
+            self._encode_batch(batch, readings, failed)
             return
         except Exception as error:
             clear_frames(error.__traceback__)  # they hold the memory that the halves will need
-            if len(rows) == 1:
-                failed[rows[0].window] = as_error(error)
-                self._batch.remove(rows[0])
+            if len(readings) == 1:
+                failed[readings[0].window] = as_error(error)
+                batch.remove(readings[0])
                 return
-            _logger.debug("a batch of %d windows failed (%s); splitting it", len(rows), error)
-        left = [row for row in rows if row in self._batch.rows]
-        for row in left:
-            self._batch.paged.release(row.lease)
+            _logger.debug("a batch of %d windows failed (%s); splitting it", len(readings), error)
+        left = [reading for reading in readings if reading in batch.readings]
+        for reading in left:
+            batch.release(reading)
         half = len(left) // 2
-        self._encode(left[:half], failed)
-        self._encode(left[half:], failed)
+        self._encode(batch, left[:half], failed)
+        self._encode(batch, left[half:], failed)
 
-    def _encode_batch(self, rows: Sequence[Row], failed: dict[Window, OasrError]) -> None:
-        encoded = self.encode([row.window.samples for row in rows])
-        self._detect_languages(rows, encoded)
+    def _encode_batch(self, batch: DecodeBatch, readings: Sequence[Reading], failed: dict[Window, OasrError]) -> None:
+        encoded = self.encode([reading.window.samples for reading in readings])
+        self._detect_languages(batch, readings, encoded)
         ready = []
-        for index, row in enumerate(rows):
+        for index, reading in enumerate(readings):
+            window = reading.window
             try:
-                window = row.window
-                row.prompt = self._head.prompt(window.options, window.language, window.context, self._tokenizer)
+                prompt = self._head.prompt(window.options, window.language, window.context, self._tokenizer)
             except Exception as error:
-                failed[row.window] = as_error(error)
-                self._batch.remove(row)
+                failed[window] = as_error(error)
+                batch.remove(reading)
                 continue
-            lease = self._batch.paged.reserve(len(row.prompt.tokens) + row.prompt.max_new_tokens)
-            if lease is None:
-                self._batch.remove(row)
+            if not batch.reserve(reading, len(prompt.tokens), prompt.max_new_tokens):
+                batch.remove(reading)
                 continue
-            row.lease = lease
-            row.encoded = encoded.frames[index].clone() if row.window.options.word_timestamps else None
+            reading.prompt = prompt
+            reading.encoded = encoded.frames[index].clone() if window.options.word_timestamps else None
             ready.append(index)
         if ready:
             kept = torch.tensor(ready, device=encoded.frames.device)
-            self._batch.begin([rows[i] for i in ready], EncoderOutput(encoded.frames[kept], encoded.lengths[kept]))
+            batch.begin([readings[i] for i in ready], EncoderOutput(encoded.frames[kept], encoded.lengths[kept]))
 
     def encode(self, samples: Sequence[torch.Tensor]) -> EncoderOutput:
         """Features and encoder of waveforms (samples,) of any lengths up to the model's window."""
@@ -171,29 +194,27 @@ class Runner:
             features = self._frontend.extract(waveforms, torch.tensor(lengths, device=device))
             return self.model.encode(features)
 
-    def _detect_languages(self, rows: Sequence[Row], encoded: EncoderOutput) -> None:
-        """Let the model name the language of the rows that do not say it: the likeliest of those allowed."""
-        asking = [i for i, row in enumerate(rows) if row.window.language is None]
+    def _detect_languages(self, batch: DecodeBatch, readings: Sequence[Reading], encoded: EncoderOutput) -> None:
+        """Let the model name the language of the windows that do not say it: the likeliest of those allowed."""
+        asking = [i for i, reading in enumerate(readings) if reading.window.language is None]
         if not asking or not self._head.language_prompt:
             return
         index = torch.tensor(asking, device=encoded.frames.device)
         prompts = [self._head.language_prompt] * len(asking)
         for i in asking:
-            # Room for the longest prompt is kept for each row taken, so this much is there.
-            lease = self._batch.paged.reserve(len(self._head.language_prompt))
-            assert lease is not None
-            rows[i].lease = lease
+            # Room for the longest prompt is kept for each window taken, so this much is there.
+            assert batch.reserve(readings[i], len(self._head.language_prompt), 0)
         try:
-            logits, _ = self._batch.read(
-                [rows[i] for i in asking], prompts, EncoderOutput(encoded.frames[index], encoded.lengths[index])
+            logits, _ = batch.read(
+                [readings[i] for i in asking], prompts, EncoderOutput(encoded.frames[index], encoded.lengths[index])
             )
         finally:
             for i in asking:
-                self._batch.paged.release(rows[i].lease)
+                batch.release(readings[i])
         codes = list(self._head.language_tokens)
         scores = logits[:, list(self._head.language_tokens.values())].cpu()
         for i, row_scores in zip(asking, scores, strict=True):
-            window = rows[i].window
+            window = readings[i].window
             if not row_scores.isfinite().all():
                 continue  # the window will be found out when it is decoded
             allowed = [n for n, code in enumerate(codes) if code in (window.options.languages or codes)]

@@ -31,11 +31,19 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
-    """What was read in a window: tokens without the end token, and their mean log-probability."""
+class Hypothesis:
+    """One reading of a window: tokens without the end token, and their mean log-probability, the end included."""
 
     tokens: tuple[int, ...]
     avg_logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What was read in a window."""
+
+    hypotheses: tuple[Hypothesis, ...]
+    """All that the search ended with, the best first; at least one."""
     silence: float | None
     """Probability that nobody speaks; None when the model does not tell."""
     finite: bool
@@ -43,6 +51,14 @@ class Decoded:
     notes: tuple[str, ...]
     encoded: torch.Tensor | None
     """(time, feature): the window as encoded, where words are to be timed."""
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        return self.hypotheses[0].tokens
+
+    @property
+    def avg_logprob(self) -> float:
+        return self.hypotheses[0].avg_logprob
 
 
 def as_error(error: Exception) -> OasrError:

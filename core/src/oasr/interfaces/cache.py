@@ -6,7 +6,13 @@ import torch
 
 
 class CacheView(ABC):
-    """Some rows of the caches, for one forward pass that adds `new` tokens to each of them."""
+    """Some rows of the caches, for one forward pass that adds `new` tokens to each of them.
+
+    The `width` rows of a window, which hear the same audio, are consecutive and share the window's slot.
+    """
+
+    width: int
+    """Rows of each window."""
 
     positions: torch.Tensor
     """int64 (rows, new): position of each new token in its row."""
@@ -19,8 +25,8 @@ class CacheView(ABC):
 
     @abstractmethod
     def store(self, name: str, index: int, values: torch.Tensor) -> None:
-        """Write entry `index` of the rows' slot tensor `name`; values (rows, ...)."""
+        """Write entry `index` of the windows' slot tensor `name`; values (windows, ...)."""
 
     @abstractmethod
     def load(self, name: str, index: int) -> torch.Tensor:
-        """Entry `index` of the rows' slot tensor `name`, (rows, ...)."""
+        """Entry `index` of the windows' slot tensor `name`, (windows, ...)."""

@@ -2,10 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 
+from oasr.errors import RequestError
 from oasr.interfaces.component import ComponentConfig
 from oasr.types import DecodingOptions
 
@@ -21,19 +23,51 @@ class Decoder(ABC):
         """Take the options; None for a component that declares no configuration."""
 
 
+@dataclass(frozen=True, slots=True)
+class Breadth:
+    """How many hypotheses of one window are decoded side by side, a row each."""
+
+    rows: int = 1
+    finished: int = 0
+    """Beams: hypotheses that must have ended before the window is done. 0: each row is a text of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """How the beams of each window go on: all tensors are (windows, beams), on the device of the logits."""
+
+    tokens: torch.Tensor
+    """int64: next token of each beam, best beam first; never the end token."""
+    parents: torch.Tensor
+    """int64: the beam, before the step, that it continues."""
+    scores: torch.Tensor
+    """float32: summed log-probability with the token; -inf where there is nothing to go on with."""
+    ended: torch.Tensor
+    """float32: summed log-probability of each beam as it was before the step, if it ends now; -inf if it does not."""
+
+
 class LabelSynchronousDecoder(Decoder):
     """Chooses the next token of every row from its logits. The engine owns the loop, so rows of many requests mix.
 
-    Law: what a row chooses depends on that row alone.
+    Law: what a row chooses depends on that row alone; of beams, on those of its window.
     """
 
     head: ClassVar[str] = "autoregressive"
 
     def check(self, options: DecodingOptions) -> None:
-        """Raise `RequestError` for an option this search cannot honour; by default it honours all."""
+        """Raise `RequestError` for an option this search cannot honour; by default those of width."""
+        if options.beam > 1 or options.best_of > 1:
+            raise RequestError(f"{type(self).__name__} follows one hypothesis; leave beam and best_of at 1")
+
+    def breadth(self, options: DecodingOptions) -> Breadth:
+        """How wide a window of these options is searched; one row by default."""
+        return Breadth()
 
     def start(self, options: DecodingOptions, device: torch.device) -> Any:
-        """State of one row's search on the host, such as a generator; None, the default, lets it be captured."""
+        """State of a window's search on the host, such as a generator; None, the default, lets it be captured.
+
+        The rows of a window share it.
+        """
         return None
 
     @abstractmethod
@@ -48,3 +82,19 @@ class LabelSynchronousDecoder(Decoder):
         logits (rows, vocabulary) float32 with the rules applied, not to be changed; generated (rows, any) int64, the
         tokens chosen so far; counts (rows,) int64, how many of them are valid; states as `start` made them, one a row.
         """
+
+    def branch(self, log_probs: torch.Tensor, scores: torch.Tensor, ends: torch.Tensor) -> Branches:
+        """How beams go on: called in place of `advance` where `breadth` asks for hypotheses to finish.
+
+        log_probs (windows, beams, vocabulary) float32 as the model gives them, but -inf where the rules forbid, not to
+        be changed; scores (windows, beams) float32, summed log-probabilities, -inf for beams that do not count; ends
+        (windows,) int64, the end tokens. A pure function of its tensors that never waits for the device.
+        """
+        raise NotImplementedError
+
+    def rank(self, score: float, tokens: int, options: DecodingOptions) -> float:
+        """How good a finished hypothesis is among those of its window; its mean log-probability by default.
+
+        score: summed log-probability of so many `tokens`, the end token included.
+        """
+        return score / tokens

@@ -143,6 +143,59 @@ class DecoderSuite(ComponentSuite):
         logits = _logits(1, device)
         assert set(self._draws(decoder, logits, seed=0, temperature=1e-3)) == {int(logits.argmax())}
 
+    def test_beams_go_on_with_the_most_probable_continuations(
+        self, decoder: LabelSynchronousDecoder, device: torch.device
+    ) -> None:
+        log_probs, scores, ends = self._beams(decoder, device)
+        branches = decoder.branch(log_probs, scores, ends)
+        totals = scores[:, :, None] + log_probs
+        chosen = totals[torch.arange(len(ends))[:, None], branches.parents, branches.tokens]
+        torch.testing.assert_close(branches.scores, chosen)
+        for window, end in enumerate(ends.tolist()):
+            going = totals[window].index_fill(1, ends[window], -torch.inf).flatten()
+            best = going.sort(descending=True).values[: scores.shape[1]]
+            torch.testing.assert_close(branches.scores[window], best)
+            assert end not in branches.tokens[window]
+
+    def test_a_beam_ends_where_its_end_is_worth_going_on_for(
+        self, decoder: LabelSynchronousDecoder, device: torch.device
+    ) -> None:
+        log_probs, scores, ends = self._beams(decoder, device)
+        branches = decoder.branch(log_probs, scores, ends)
+        ending = scores + log_probs[torch.arange(len(ends)), :, ends]
+        ended = branches.ended > -torch.inf
+        assert 0 < int(ended.sum()) < ended.numel(), "the case tells nothing"
+        torch.testing.assert_close(branches.ended[ended], ending[ended])
+        assert torch.equal(ended, ending > branches.scores[:, -1:])
+
+    def test_beams_of_a_window_depend_on_it_alone(self, decoder: LabelSynchronousDecoder, device: torch.device) -> None:
+        given = self._beams(decoder, device)
+        together = decoder.branch(*given)
+        for window in range(len(given[0])):
+            alone = decoder.branch(*(tensor[window : window + 1] for tensor in given))
+            for name in ("tokens", "parents", "scores", "ended"):
+                assert torch.equal(getattr(alone, name)[0], getattr(together, name)[window])
+
+    def test_one_beam_is_greedy(self, decoder: LabelSynchronousDecoder, device: torch.device) -> None:
+        self._beams(decoder, device)
+        logits = _logits(8, device)
+        greedy, scores = _advance(decoder, logits), torch.zeros(8, 1, device=device)
+        ends = torch.full((8,), int(greedy[0]), device=device)  # the first of the windows ends
+        branches = decoder.branch(logits.log_softmax(dim=-1)[:, None], scores, ends)
+        ended = branches.ended[:, 0] > -torch.inf
+        assert ended.any()
+        assert torch.equal(torch.where(ended, ends, branches.tokens[:, 0]), greedy)
+
+    def _beams(
+        self, decoder: LabelSynchronousDecoder, device: torch.device
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Log-probabilities, scores and end tokens of four windows of three beams, one of which does not count."""
+        if not decoder.breadth(DecodingOptions(beam=3)).finished:
+            pytest.skip("it does not follow beams")
+        log_probs = _logits(12, device).log_softmax(dim=-1).view(4, 3, -1)
+        scores = torch.tensor([[-1.0, -1.5, -2.0]] * 3 + [[-1.0, -1.5, -torch.inf]], device=device)
+        return log_probs, scores, log_probs[:, 0].argmax(dim=-1)
+
     def _draws(
         self, decoder: LabelSynchronousDecoder, logits: torch.Tensor, seed: int, temperature: float = 1.0
     ) -> list[int]:

@@ -17,6 +17,7 @@ class NoRepeatDecoder(LabelSynchronousDecoder):
         self._ngram = config.ngram
 
     def check(self, options: DecodingOptions) -> None:
+        super().check(options)
         if options.temperature:
             raise RequestError('Decoder "no-repeat" does not sample; leave temperature at 0')
 

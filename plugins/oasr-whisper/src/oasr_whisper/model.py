@@ -72,9 +72,11 @@ class CrossAttention(nn.Module):
         return self.key_value(encoded).unflatten(-1, (2, self.heads, -1)).permute(0, 2, 3, 1, 4)
 
     def forward(self, x: torch.Tensor, key_value: torch.Tensor) -> torch.Tensor:
-        query = self.query(x).unflatten(-1, (self.heads, -1))
+        """x (rows, new, width); key_value as projected, of windows of one or more consecutive rows each."""
         keys, values = key_value.transpose(2, 3).unbind(1)
-        return self.out(attention(query, keys, values))
+        # The rows of a window hear the same audio: all their tokens ask it at once, and it is read but once.
+        query = self.query(x).reshape(len(keys), -1, self.heads, keys.shape[-1])
+        return self.out(attention(query, keys, values).view_as(x))
 
 
 class EncoderBlock(nn.Module):

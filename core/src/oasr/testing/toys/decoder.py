@@ -17,6 +17,7 @@ class ToyDecoder(LabelSynchronousDecoder):
         """There is nothing to set."""
 
     def check(self, options: DecodingOptions) -> None:
+        super().check(options)
         if options.temperature:
             raise RequestError("The decoder toy-greedy does not sample; leave temperature at 0")
 

@@ -58,8 +58,8 @@ class ToyBlock(nn.Module):
         query, keys, values = self.qkv(normed).unflatten(-1, (3, self.heads, -1)).unbind(2)
         keys, values = cache.append(self.layer, keys, values)
         text = attention(query, keys, values, cache.mask)
-        audio_keys, audio_values = cache.load("audio", self.layer).unbind(1)
-        audio_mask = cache.load("mask", 0)[:, None, None] > 0
+        audio_keys, audio_values = _each_row(cache, "audio", self.layer).unbind(1)
+        audio_mask = _each_row(cache, "mask")[:, None, None] > 0
         query = self.audio_query(normed).unflatten(-1, (self.heads, -1))
         audio = attention(query, audio_keys, audio_values, audio_mask)
         read: torch.Tensor = self.out(torch.cat((text, audio), dim=-1))
@@ -116,15 +116,20 @@ class ToyArchitecture(Architecture):
 
     def decode(self, tokens: torch.Tensor, cache: CacheView) -> torch.Tensor:
         """Logits after each of tokens (rows, new)."""
-        said = cache.positions - cache.load("start", 0)[:, None].long()
+        said = cache.positions - _each_row(cache, "start")[:, None].long()
         x = self.tokens(tokens) + F.embedding(cache.positions, self.positions)
-        x = x + _nearest(cache.load("frames", 0), said)  # a token for each frame, so that no two audios read alike
+        x = x + _nearest(_each_row(cache, "frames"), said)  # a token for each frame, so that no two audios read alike
         for block in self.blocks:
             x = block(x, cache)
         logits: torch.Tensor = self.output(self.norm(x)).float()
-        heard = cache.load("mask", 0).sum(dim=1)[:, None]
+        heard = _each_row(cache, "mask").sum(dim=1)[:, None]
         logits[..., END] += _END_SLOPE * (said - heard)
         return logits
+
+
+def _each_row(cache: CacheView, name: str, index: int = 0) -> torch.Tensor:
+    """The slot tensor of each row's window."""
+    return cache.load(name, index).repeat_interleave(cache.width, dim=0)
 
 
 def _nearest(frames: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
