@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import nn
@@ -13,6 +13,9 @@ from torch import nn
 from oasr.interfaces.component import ComponentConfig
 from oasr.interfaces.format import Checkpoint
 from oasr.interfaces.frontend import FeatureBatch
+
+if TYPE_CHECKING:
+    from oasr.interfaces.streaming import StreamingEncoder, StreamingFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class ModelFacts:
     """Whether the model can say when each segment begins and ends."""
     word_timestamps: bool = False
     """Whether the head tells when each word was said."""
+    streaming: StreamingFacts | None = None
+    """What chunks live audio may be read in; None when the model needs to hear the end before it reads the start."""
 
     @property
     def max_input_samples(self) -> int:
@@ -131,6 +136,10 @@ class Architecture(nn.Module, ABC):
     @abstractmethod
     def head(self, name: str) -> Any:
         """One of `facts.heads`, as the interface of that name in `oasr.interfaces.heads`."""
+
+    def streaming(self, chunk: int, left_context: int | None) -> StreamingEncoder:
+        """The encoder at a chunk size and left context that `facts.streaming` allows, in encoder frames."""
+        raise NotImplementedError
 
     @property
     def device(self) -> torch.device:

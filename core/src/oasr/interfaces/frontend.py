@@ -1,7 +1,9 @@
 """Frontends: from waveforms to features."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -20,7 +22,8 @@ class FeatureBatch:
 class Frontend(nn.Module, ABC):
     """Extracts features of a batch on whatever device it was moved to.
 
-    Law: a row's features do not depend on the rows beside it.
+    Laws: a row's features do not depend on the rows beside it; however a waveform is cut, a stream gives the frames of
+    `extract`.
     """
 
     sample_rate: int
@@ -37,3 +40,16 @@ class Frontend(nn.Module, ABC):
     @abstractmethod
     def extract(self, waveforms: torch.Tensor, lengths: torch.Tensor) -> FeatureBatch:
         """Features of waveforms (batch, samples) float32 in [-1, 1], right-padded; lengths int64 (batch,)."""
+
+    def stream(self) -> Any:
+        """The state of a waveform that will come piece by piece."""
+        raise NotImplementedError
+
+    def advance(
+        self, streams: Sequence[Any], samples: Sequence[torch.Tensor], last: Sequence[bool]
+    ) -> list[torch.Tensor]:
+        """Take more samples (samples,) of each stream, any number of them; `last` says which waveforms end there.
+
+        Return the frames (time, feature) that can be computed by now, of each, all computed as one batch.
+        """
+        raise NotImplementedError
