@@ -24,7 +24,7 @@ from oasr.types import Alternative, DecodingOptions, NBest, Outcome, Segment, Tr
 _SHORTEST_SECONDS = 0.1  # of a rest of audio after the last window; models invent words in less
 _HISS = 10 ** (-50 / 10)  # as power; full scale is 1
 _SENTENCE_SECONDS = 3.0  # shorter rests are mostly breath and noise
-_ids = count(1)
+_ids = count(1)  # of requests and live streams alike
 _keys = count(1)
 
 
@@ -107,7 +107,7 @@ class Request:
             return
         rate = self.facts.sample_rate
         seconds = len(window.samples) / rate
-        reading = WindowReading((), seconds) if silent else runner.read(decoded.tokens, seconds)
+        reading = WindowReading((), seconds) if silent else runner.read(decoded, seconds)
         resume = _heard_to(reading, window.samples, rate)
         if options.n_best > 1 and reading.segments:
             self.n_best.append(self._alternatives(window, decoded, tokenizer))
@@ -185,6 +185,11 @@ class Request:
         )
 
 
+def new_id() -> int:
+    """An id that no other request and no live stream has."""
+    return next(_ids)
+
+
 def new_request(
     audio: Audio,
     options: DecodingOptions,
@@ -200,7 +205,7 @@ def new_request(
     if options.timestamps is None:
         options = replace(options, timestamps=facts.timestamps)
     language = options.language or (facts.languages[0] if len(facts.languages) == 1 else None)
-    request = Request(next(_ids), audio, options, facts, frames, waiter, language, notes=list(audio.notes))
+    request = Request(new_id(), audio, options, facts, frames, waiter, language, notes=list(audio.notes))
     if detector is not None:
         request.begin(_spoken(audio, detector, facts.max_input_samples))
     elif options.timestamps:

@@ -51,9 +51,9 @@ class Runner:
     def detects_language(self) -> bool:
         return bool(self._head.language_prompt)
 
-    def read(self, tokens: Sequence[int], seconds: float) -> WindowReading:
+    def read(self, decoded: Decoded, seconds: float) -> WindowReading:
         """What the tokens of a window of so many seconds say."""
-        return self._head.read(tokens, seconds)
+        return self._head.read(decoded.tokens, seconds)
 
     @torch.inference_mode()
     def words(self, window: Window, decoded: Decoded, segments: Sequence[SpokenSegment]) -> list[list[Word]]:
