@@ -54,18 +54,17 @@ class Parts:
         model = load(self.checkpoint, self.registry, dtype, self.device)
         facts = model.facts
         frontend = self.registry.create(Kind.FRONTEND, facts.frontend, facts.frontend_options).to(self.device)
+        encoder = AudioEncoder(model, frontend)
         if isinstance(self.decoder, FrameSynchronousDecoder):
             most = _MOST_ROWS_GPU if self.device.type == "cuda" else _MOST_ROWS_CPU
-            encoder = AudioEncoder(model, frontend)
             return FrameRunner(encoder, self.tokenizer, self.decoder, self.rescorer, rows or most)
         rows = rows or _rows_that_fit(model.head("autoregressive").cache_layout, model.device, model.dtype)
         try:
-            return Runner(model, frontend, self.tokenizer, self.decoder, rows)
+            return Runner(encoder, self.tokenizer, self.decoder, rows)
         except RuntimeError as error:
             raise DeviceError(
                 f"{self.device} has no memory for the caches of {rows} rows; lower batching.max_rows"
             ) from error
-
 
     def stream_runner(self, runner: Runner | FrameRunner) -> MakeStreamRunner:
         """What makes a runner of live streams with the weights of another."""

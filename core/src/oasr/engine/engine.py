@@ -14,6 +14,7 @@ import torch
 from oasr.audio import Audio, Source, read_audio
 from oasr.config import EngineConfig
 from oasr.engine.build import assemble
+from oasr.engine.frames import FrameRunner
 from oasr.engine.live import LiveStream
 from oasr.engine.request import Request, new_request, source_name
 from oasr.engine.runner import Runner
@@ -71,7 +72,7 @@ class ASREngine:
         self._requests: dict[int, Request] = {}
         self._owners: dict[int, tuple[Request, Window]] = {}
         self._outcomes: dict[int, Outcome] = {}
-        self._float32: Runner | None = None
+        self._float32: Runner | FrameRunner | None = None
         # Filled under a lock of their own, so that nobody waits for a step to hand something in.
         self._intake = threading.Lock()
         self._closed = False
@@ -256,9 +257,7 @@ class ASREngine:
             problem = f"could not be read ({type(error).__name__}: {error})"
             raise AudioError(source_name(source), problem) from error
 
-    def _open(
-        self, options: DecodingOptions | None, live: LiveOptions | None, waiter: "Future[Outcome] | None"
-    ) -> int:
+    def _open(self, options: DecodingOptions | None, live: LiveOptions | None, waiter: "Future[Outcome] | None") -> int:
         options = self._checked(options or DecodingOptions())
         with self._lock:
             stream = self._streams.open(options, live or LiveOptions())

@@ -1,6 +1,7 @@
 """Texts that follow each other."""
 
 import unicodedata
+from collections.abc import Iterable
 
 # Scripts that write no blanks between words, by how Unicode names their characters begin.
 _SPACELESS = ("CJK", "HIRAGANA", "KATAKANA", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR", "FULLWIDTH", "IDEOGRAPHIC")
@@ -37,9 +38,21 @@ class Growth:
         return delta
 
 
+def joined(texts: Iterable[str]) -> str:
+    """Texts that follow each other as one, without blanks around it."""
+    whole = ""
+    for text in texts:
+        whole += between(whole, text) + text
+    return whole.strip()
+
+
 def between(left: str, right: str) -> str:
     """What stands between two texts: a blank, unless one of them is empty or ends there in a script without blanks."""
     if not left or not right or left[-1].isspace() or right[0].isspace():
         return ""
-    spaceless = any(unicodedata.name(character, "").startswith(_SPACELESS) for character in (left[-1], right[0]))
-    return "" if spaceless else " "
+    return "" if is_spaceless(left[-1]) or is_spaceless(right[0]) else " "
+
+
+def is_spaceless(character: str) -> bool:
+    """Whether a character belongs to a script that writes no blanks between words."""
+    return unicodedata.name(character, "").startswith(_SPACELESS)

@@ -1,8 +1,8 @@
 """Live streams: what one has heard and said so far."""
 
 import time
-from concurrent.futures import Future
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 

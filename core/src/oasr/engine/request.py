@@ -13,6 +13,8 @@ import torch
 from oasr.audio import Audio, RawAudio
 from oasr.detectors.loudness import loudness
 from oasr.detectors.pieces import pieces
+from oasr.engine.frames import FrameRunner
+from oasr.engine.joining import joined
 from oasr.engine.runner import Runner
 from oasr.engine.window import Decoded, Window
 from oasr.interfaces.architecture import ModelFacts
@@ -89,7 +91,7 @@ class Request:
         window: Window,
         decoded: Decoded,
         tokenizer: Tokenizer,
-        runner: Runner,
+        runner: Runner | FrameRunner,
     ) -> None:
         """Take what was read in a window, or have it read again at the next temperature; then go on behind it."""
         self.open.remove(window)
@@ -174,7 +176,7 @@ class Request:
         """Join what was read."""
         ordered = sorted(self.segments, key=lambda each: (each[2].start, each[0]))
         return Transcript(
-            text="".join(text for _, text, _ in ordered).strip(),
+            text=joined(text for _, text, _ in ordered),
             segments=tuple(segment for _, _, segment in ordered),
             language=self.language,
             duration=self.audio.duration,

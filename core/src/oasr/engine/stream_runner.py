@@ -54,9 +54,7 @@ class StreamRunner:
         if slot is None:
             return None
         facts, frontend = self._encoder.model.facts, self._encoder.frontend.stream()
-        stream = LiveStream(
-            key, options, live, facts, self._streaming.shape, self._tokenizer, slot, frontend, search
-        )
+        stream = LiveStream(key, options, live, facts, self._streaming.shape, self._tokenizer, slot, frontend, search)
         self._forget(stream)
         self.streams.append(stream)
         return stream
@@ -184,9 +182,7 @@ class StreamRunner:
 class _SlotView(StreamView):
     """Some streams of the caches."""
 
-    def __init__(
-        self, slots: SlotCache, paged: PagedCache | None, streams: Sequence[LiveStream], device: torch.device
-    ):
+    def __init__(self, slots: SlotCache, paged: PagedCache | None, streams: Sequence[LiveStream], device: torch.device):
         self.ages = torch.tensor([stream.age for stream in streams], device=device)
         self._index = torch.tensor([stream.slot for stream in streams], device=device)
         self._slots = slots
