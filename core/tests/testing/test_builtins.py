@@ -34,6 +34,29 @@ class TestLogMel(Builtins, FrontendSuite):
     options: ClassVar = {"window_seconds": 1.0}
 
 
+class TestKaldiFbank(Builtins, FrontendSuite):
+    component = "kaldi-fbank"
+    seconds = (0.03, 0.11, 0.5, 0.737, 1.0)
+
+
+class TestKaldiFbankWithMirroredEdges(Builtins, FrontendSuite):
+    component = "kaldi-fbank"
+    options: ClassVar = {"snip_edges": False, "high_freq": -400.0}
+
+
+class TestKaldiFbankOfLowFrameRate(Builtins, FrontendSuite):
+    component = "kaldi-fbank"
+    seconds = (0.03, 0.11, 0.5, 0.737, 1.0)
+    options: ClassVar = {
+        "window": "hamming",
+        "waveform_scale": 32768.0,
+        "lfr_stack": 7,
+        "lfr_stride": 6,
+        "cmvn_shift": [-10.0] * 560,
+        "cmvn_scale": [0.2] * 560,
+    }
+
+
 class TestHuggingFaceTokenizer(Builtins, TokenizerSuite):
     component = "huggingface"
 

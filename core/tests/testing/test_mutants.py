@@ -48,6 +48,7 @@ BROKEN_LAWS = {
     "TooMany": {"test_it_never_exceeds_the_budget"},
     "Idle": {"test_it_is_never_idle_when_something_waits_and_nothing_runs"},
     "LoudestOfAll": {"test_company_does_not_matter", "test_a_loud_neighbour_does_not_matter"},
+    "Forgetful": {"test_streams_give_the_frames_of_the_whole"},
     "Hasty": {
         "test_a_stream_never_shows_half_a_character",
         "test_the_deltas_of_a_stream_join_to_the_text",

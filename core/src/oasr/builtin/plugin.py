@@ -17,6 +17,13 @@ def oasr_components() -> list[ComponentSpec]:
             config="oasr.features.config:LogMelConfig",
         ),
         ComponentSpec(
+            kind=Kind.FRONTEND,
+            name="kaldi-fbank",
+            summary="Log-mel filter banks as Kaldi computes them",
+            target="oasr.features.kaldi_fbank:KaldiFbank",
+            config="oasr.features.config:KaldiFbankConfig",
+        ),
+        ComponentSpec(
             kind=Kind.TOKENIZER,
             name="huggingface",
             summary="A tokenizer.json of the tokenizers library",

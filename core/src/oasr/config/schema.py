@@ -75,6 +75,15 @@ class AudioConfig(BaseModel):
     """Threads that decode and resample audio."""
 
 
+class StreamingConfig(BaseModel):
+    """Live streams."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+    max_streams: int = Field(default=256, ge=1)
+    """Most live streams at once; their states are allocated together when the first one is opened."""
+
+
 class EngineConfig(BaseModel):
     """Everything an engine is built from. Raises `ConfigError`, which lists all faults at once.
 
@@ -107,6 +116,8 @@ class EngineConfig(BaseModel):
     """Where somebody speaks: none reads on from window to window, any other reads what it finds as one batch."""
     audio: AudioConfig = AudioConfig()
     """What one input may cost, and how inputs are decoded."""
+    streaming: StreamingConfig = StreamingConfig()
+    """Live streams."""
 
     def __init__(self, /, **values: Any):
         try:

@@ -7,15 +7,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from types import TracebackType
-from typing import overload
+from typing import Any, overload
 
 import torch
 
 from oasr.audio import Audio, Source, read_audio
 from oasr.config import EngineConfig
 from oasr.engine.build import assemble
+from oasr.engine.frames import FrameRunner
+from oasr.engine.live import LiveStream
 from oasr.engine.request import Request, new_request, source_name
 from oasr.engine.runner import Runner
+from oasr.engine.session import Session
+from oasr.engine.streams import Streams, as_samples
 from oasr.engine.window import Decoded, Window, as_error
 from oasr.errors import (
     AudioError,
@@ -30,7 +34,7 @@ from oasr.errors import (
 from oasr.plugin import Kind
 from oasr.registry import Registry, default_registry
 from oasr.scheduler.scheduler import Scheduler
-from oasr.types import DecodingOptions, EngineInfo, Outcome, StepStats, Transcript
+from oasr.types import DecodingOptions, EngineInfo, LiveOptions, Outcome, StepStats, StreamEvent, Transcript
 
 _READ_AHEAD = 2  # windows at hand for each row that decodes, so that the device does not wait for files
 
@@ -63,16 +67,19 @@ class ASREngine:
         self._limits = config.audio
         self._scheduler = Scheduler(self._parts.policy, self._runner.rows, time.monotonic)
         self._observed = registry.hooks.implements("oasr_step_finished")
+        self._streams = Streams(self.facts, self._parts.stream_runner(self._runner))
         self._lock = threading.Lock()  # guards all that follows; held for the length of a step
         self._requests: dict[int, Request] = {}
         self._owners: dict[int, tuple[Request, Window]] = {}
         self._outcomes: dict[int, Outcome] = {}
-        self._float32: Runner | None = None
+        self._float32: Runner | FrameRunner | None = None
         # Filled under a lock of their own, so that nobody waits for a step to hand something in.
         self._intake = threading.Lock()
         self._closed = False
         self._arrivals: list[Request] = []
         self._aborts: list[int] = []
+        self._fed: list[tuple[int, torch.Tensor, bool]] = []
+        self._events: dict[int, list[StreamEvent]] = {}
         registry.hooks.call("oasr_engine_started", info=self.info)
 
     def __enter__(self) -> "ASREngine":
@@ -152,10 +159,45 @@ class ASREngine:
         with self._intake:
             self._aborts.append(request_id)
 
+    def stream(self, options: DecodingOptions | None = None, live: LiveOptions | None = None) -> Session:
+        """A live stream as an object; use it in a `with` block. Raises as `add_streaming_request` does."""
+        waiter: Future[Outcome] = Future()
+        return Session(self, self._open(options, live, waiter), waiter)
+
+    def add_streaming_request(self, options: DecodingOptions | None = None, live: LiveOptions | None = None) -> int:
+        """Open a live stream; its outcome comes from a later `step` under the id returned.
+
+        Raises `RequestError` for what the model or the search cannot honour, and when there is no room for it.
+        """
+        return self._open(options, live, waiter=None)
+
+    def feed_chunk(self, stream_id: int, samples: Any, is_last: bool = False) -> None:
+        """The next samples of a live stream: floats (samples,) at the model's rate, as many or few as there are.
+
+        Raises `RequestError` for anything else; an id that has ended is left alone.
+        """
+        chunk = as_samples(samples)
+        with self._intake:
+            self._fed.append((stream_id, chunk, is_last))
+
+    def stream_events(self, stream_id: int) -> list[StreamEvent]:
+        """What is new in a live stream since the last call; empty for an id that is not known any more."""
+        with self._lock:
+            return self._events.pop(stream_id, [])
+
+    def settle(self, stream_id: int) -> list[StreamEvent]:
+        """Step until a live stream has read all that can be read of it; returns what is new in it."""
+        while True:
+            with self._lock:
+                self._advance()
+                stream = self._streams.find(stream_id)
+                if stream is None or not stream.is_due:
+                    return self._events.pop(stream_id, [])
+
     @property
     def busy(self) -> bool:
         """Whether a `step` has anything to do or to return."""
-        return bool(self._requests or self._arrivals or self._outcomes)
+        return bool(self._requests or self._arrivals or self._outcomes or self._fed or self._streams.busy)
 
     def step(self) -> dict[int, Outcome]:
         """Advance all requests a little; returns the outcomes of those from `add_request` that ended."""
@@ -181,6 +223,9 @@ class ASREngine:
             self._admit()
             for request in list(self._requests.values()):
                 self._fail(request, RequestAbortedError(f"{request.source}: the engine was closed"))
+            for stream in self._streams:
+                self._streams.close(stream.id)
+                self._end_stream(stream, RequestAbortedError(f"{stream.source}: the engine was closed"))
             del self._runner, self._float32
         self._registry.hooks.call("oasr_engine_stopped", info=self.info)
 
@@ -211,6 +256,13 @@ class ASREngine:
         except Exception as error:  # of a file object or a library; one unreadable input must not end a batch
             problem = f"could not be read ({type(error).__name__}: {error})"
             raise AudioError(source_name(source), problem) from error
+
+    def _open(self, options: DecodingOptions | None, live: LiveOptions | None, waiter: "Future[Outcome] | None") -> int:
+        options = self._checked(options or DecodingOptions())
+        with self._lock:
+            stream = self._streams.open(options, live or LiveOptions())
+        stream.waiter = waiter
+        return stream.id
 
     def _submit(self, audio: Audio, options: DecodingOptions, waiter: "Future[Outcome] | None") -> Request:
         request = new_request(audio, options, self.facts, self._runner.frames, self._parts.detector, waiter)
@@ -278,6 +330,7 @@ class ASREngine:
         if self._closed:
             return
         self._admit()
+        self._advance_streams()
         planned = self._scheduler.plan()
         if planned:
             self._start([self._owners[key] for key in planned])
@@ -285,21 +338,52 @@ class ASREngine:
             for window, result in self._runner.advance():
                 self._finish(window, result)
         if self._observed:
-            stats = StepStats(waiting=self._scheduler.waiting, running=self._scheduler.running)
+            stats = StepStats(
+                waiting=self._scheduler.waiting,
+                running=self._scheduler.running,
+                streams=len(self._streams),
+                lag=self._streams.lag,
+            )
             self._registry.hooks.call("oasr_step_finished", stats=stats)
 
     def _admit(self) -> None:
         with self._intake:
-            arrivals, aborts = list(self._arrivals), list(self._aborts)
+            arrivals, aborts, fed = list(self._arrivals), list(self._aborts), list(self._fed)
             self._requests.update((request.id, request) for request in arrivals)
             self._arrivals.clear()
             self._aborts.clear()
+            self._fed.clear()
+        for stream_id, samples, is_last in fed:
+            stream = self._streams.find(stream_id)
+            if stream is not None:
+                stream.push(samples, is_last)
         for request in arrivals:
             self._schedule(request)
         for request_id in aborts:
             aborted = self._requests.get(request_id)
             if aborted is not None:
                 self._fail(aborted, RequestAbortedError(f"{aborted.source}: aborted before it finished"))
+            cancelled = self._streams.find(request_id)
+            if cancelled is not None:
+                self._streams.close(request_id)
+                self._end_stream(cancelled, RequestAbortedError(f"{cancelled.source}: aborted before it finished"))
+
+    def _advance_streams(self) -> None:
+        """Live audio goes first: it cannot wait."""
+        for stream, error in self._streams.advance():
+            self._end_stream(stream, error)
+        for stream in self._streams:
+            self._collect_events(stream)
+
+    def _collect_events(self, stream: LiveStream) -> None:
+        if stream.events:
+            self._events.setdefault(stream.id, []).extend(stream.events)
+            stream.events = []
+
+    def _end_stream(self, stream: LiveStream, error: OasrError | None) -> None:
+        self._collect_events(stream)
+        outcome = Outcome(stream.source, None if error else stream.transcript(), error)
+        self._hand_out(stream.id, outcome, stream.waiter)
 
     def _schedule(self, request: Request) -> None:
         """Let the windows that are next wait their turn; end a request that has none left, or never had one."""
@@ -377,11 +461,14 @@ class ASREngine:
 
     def _end(self, request: Request, outcome: Outcome) -> None:
         del self._requests[request.id]
+        self._hand_out(request.id, outcome, request.waiter)
+
+    def _hand_out(self, key: int, outcome: Outcome, waiter: "Future[Outcome] | None") -> None:
         self._registry.hooks.call("oasr_request_finished", outcome=outcome)
-        if request.waiter is not None:
-            request.waiter.set_result(outcome)
+        if waiter is not None:
+            waiter.set_result(outcome)
         else:
-            self._outcomes[request.id] = outcome
+            self._outcomes[key] = outcome
 
 
 def _transcript_of(outcome: Outcome) -> Transcript:

@@ -13,6 +13,8 @@ import torch
 from oasr.audio import Audio, RawAudio
 from oasr.detectors.loudness import loudness
 from oasr.detectors.pieces import pieces
+from oasr.engine.frames import FrameRunner
+from oasr.engine.joining import joined
 from oasr.engine.runner import Runner
 from oasr.engine.window import Decoded, Window
 from oasr.interfaces.architecture import ModelFacts
@@ -24,7 +26,7 @@ from oasr.types import Alternative, DecodingOptions, NBest, Outcome, Segment, Tr
 _SHORTEST_SECONDS = 0.1  # of a rest of audio after the last window; models invent words in less
 _HISS = 10 ** (-50 / 10)  # as power; full scale is 1
 _SENTENCE_SECONDS = 3.0  # shorter rests are mostly breath and noise
-_ids = count(1)
+_ids = count(1)  # of requests and live streams alike
 _keys = count(1)
 
 
@@ -89,7 +91,7 @@ class Request:
         window: Window,
         decoded: Decoded,
         tokenizer: Tokenizer,
-        runner: Runner,
+        runner: Runner | FrameRunner,
     ) -> None:
         """Take what was read in a window, or have it read again at the next temperature; then go on behind it."""
         self.open.remove(window)
@@ -107,7 +109,7 @@ class Request:
             return
         rate = self.facts.sample_rate
         seconds = len(window.samples) / rate
-        reading = WindowReading((), seconds) if silent else runner.read(decoded.tokens, seconds)
+        reading = WindowReading((), seconds) if silent else runner.read(decoded, seconds)
         resume = _heard_to(reading, window.samples, rate)
         if options.n_best > 1 and reading.segments:
             self.n_best.append(self._alternatives(window, decoded, tokenizer))
@@ -174,7 +176,7 @@ class Request:
         """Join what was read."""
         ordered = sorted(self.segments, key=lambda each: (each[2].start, each[0]))
         return Transcript(
-            text="".join(text for _, text, _ in ordered).strip(),
+            text=joined(text for _, text, _ in ordered),
             segments=tuple(segment for _, _, segment in ordered),
             language=self.language,
             duration=self.audio.duration,
@@ -183,6 +185,11 @@ class Request:
             notes=tuple(self.notes),
             n_best=tuple(sorted(self.n_best, key=attrgetter("start"))),
         )
+
+
+def new_id() -> int:
+    """An id that no other request and no live stream has."""
+    return next(_ids)
 
 
 def new_request(
@@ -200,7 +207,7 @@ def new_request(
     if options.timestamps is None:
         options = replace(options, timestamps=facts.timestamps)
     language = options.language or (facts.languages[0] if len(facts.languages) == 1 else None)
-    request = Request(next(_ids), audio, options, facts, frames, waiter, language, notes=list(audio.notes))
+    request = Request(new_id(), audio, options, facts, frames, waiter, language, notes=list(audio.notes))
     if detector is not None:
         request.begin(_spoken(audio, detector, facts.max_input_samples))
     elif options.timestamps:

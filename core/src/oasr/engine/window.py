@@ -36,6 +36,10 @@ class Hypothesis:
 
     tokens: tuple[int, ...]
     avg_logprob: float
+    frames: tuple[int, ...] = ()
+    """Encoder frame of each token, where the search goes by frames."""
+    log_probs: tuple[float, ...] = ()
+    """Of each token at its frame."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,6 +143,9 @@ class Rescorer(Decoder):
     search: ClassVar[str]
     """Name of the decoder that finds the hypotheses."""
 
+    def check(self, options: DecodingOptions) -> None:
+        """Raise `RequestError` for an option it cannot honour; by default it honours all."""
+
     @abstractmethod
     def rescore(
         self, head: Any, encoded: EncoderOutput, found: Sequence[Sequence[Spelling]], options: Sequence[DecodingOptions]

@@ -10,7 +10,7 @@ OASR_API = 1
 _COMPONENTS = {
     Kind.DECODER: ["Neighbourly", "InPlace", "SharedDice"],
     Kind.BATCHING: ["NewestFirst", "TooMany", "Idle"],
-    Kind.FRONTEND: ["LoudestOfAll"],
+    Kind.FRONTEND: ["LoudestOfAll", "Forgetful"],
     Kind.TOKENIZER: ["Hasty"],
     Kind.FORMAT: ["Careless"],
     Kind.ARCHITECTURE: ["PaddingMatters", "NeighboursMatter", "ForgetsItsCache"],

@@ -64,6 +64,10 @@ class TestLoudestOfAll(Sealed, FrontendSuite):
     component = "loudestofall"
 
 
+class TestForgetful(Sealed, FrontendSuite):
+    component = "forgetful"
+
+
 class TestHasty(Sealed, TokenizerSuite):
     component = "hasty"
 
