@@ -8,7 +8,7 @@ import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from oasr.checkpoint.damage import require_sound, shortened
 from oasr.errors import CheckpointError
@@ -21,18 +21,30 @@ _REFUSED_CLASS = re.compile(r"GLOBAL ([\w.]+)")
 _CAUSE = re.compile(r"WeightsUnpickler error:\s*(.+)")
 
 
-def read_pickle(path: Path) -> Any:
+def read_pickle(path: Path, *, stand_ins: bool = False) -> Any:
     """Content of a `.pt`, `.pth` or `.bin` file, with its tensors on the CPU and mapped from the file where it can be.
 
     Raises `CheckpointError` when the file is missing, empty or truncated, and when it holds anything but tensors and
-    plain containers: unpickling a class runs code that the file chooses, so there is no switch to allow it.
+    plain containers: unpickling a class runs code that the file chooses, so there is no switch to allow it. With
+    `stand_ins` other objects, such as the paths in a training checkpoint, are read as objects that do nothing.
     """
     import torch
 
     require_sound(path)
+    replaced: dict[str, type[_StandIn]] = {}
     try:
-        with warnings.catch_warnings(action="ignore"):  # of a pickle that Python wrote, whose refusal says enough
-            return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+        while True:
+            try:
+                with (
+                    warnings.catch_warnings(action="ignore"),  # of a pickle that Python wrote, whose refusal says enough
+                    torch.serialization.safe_globals([(kind, name) for name, kind in replaced.items()]),
+                ):
+                    return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+            except pickle.UnpicklingError as error:
+                match = _REFUSED_CLASS.search(str(error))
+                if not stand_ins or match is None or match[1] in replaced:
+                    raise
+                replaced[match[1]] = type(match[1], (_StandIn,), {})
     except pickle.UnpicklingError as error:
         raise CheckpointError(_refusal(path, str(error))) from error
     except (EOFError, RuntimeError, OSError, ValueError, KeyError, IndexError, AttributeError, TypeError) as error:
@@ -58,6 +70,19 @@ def named_tensors(path: Path, content: Mapping[Any, Any]) -> dict[str, torch.Ten
     if others:
         raise CheckpointError(f"{path} holds entries that are not named tensors: {shortened(others)}.")
     return dict(content)
+
+
+class _StandIn:
+    """Takes whatever an object of an unknown class is made of, and does nothing with it."""
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        return super().__new__(cls)
+
+    def __init__(self, *_: Any, **__: Any):
+        pass
+
+    def __setstate__(self, _: Any) -> None:
+        pass
 
 
 def _refusal(path: Path, reason: str) -> str:
