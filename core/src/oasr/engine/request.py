@@ -129,11 +129,15 @@ class Request:
                 no_speech_prob=decoded.silence,
                 temperature=options.temperature,
                 words=tuple(replace(word, start=offset + word.start, end=offset + word.end) for word in words),
+                window_start=offset,
             )
             self.segments.append((window.start_samples, said, segment))
         # What was drawn at a high temperature is no good context (openai/whisper resets it above 0.5).
-        kept = window.context + context if options.condition_on_previous and options.temperature <= 0.5 else ()
-        self._go_on(window, resume, kept)
+        remembered = silent or (options.condition_on_previous and options.temperature <= 0.5)
+        following = self._behind_the_first(
+            prompt=options.prompt if remembered else None, prefix=options.prefix if silent else None
+        )
+        self._go_on(window, resume, window.context + context if remembered else (), following)
 
     def _alternatives(self, window: Window, decoded: Decoded, tokenizer: Tokenizer) -> NBest:
         """The texts of a window; hypotheses that differ in control tokens alone are one."""
@@ -148,14 +152,18 @@ class Request:
             alternatives=tuple(starmap(Alternative, texts.items()))[: window.options.n_best],
         )
 
-    def _go_on(self, window: Window, resume: float, context: tuple[int, ...]) -> None:
+    def _behind_the_first(self, prompt: str | None = None, prefix: str | None = None) -> DecodingOptions:
+        """Options of a window behind the first, which has a prompt and a prefix only if they are left from before."""
+        return replace(self.options, prompt=self.options.prompt if self.options.carry_prompt else prompt, prefix=prefix)
+
+    def _go_on(self, window: Window, resume: float, context: tuple[int, ...], options: DecodingOptions) -> None:
         read_samples = round(resume * self.facts.sample_rate)
         if read_samples < _SHORTEST_SECONDS * self.facts.sample_rate:
             read_samples = len(window.samples)  # a window that starts where it did would never end
         start = window.start_samples + read_samples
         rest = window.end_samples - start
         if rest >= _SHORTEST_SECONDS * self.facts.sample_rate:
-            self.waiting.insert(0, self._window(start, window.end_samples, context, self.options))
+            self.waiting.insert(0, self._window(start, window.end_samples, context, options))
         elif (
             window.end_samples == len(self.audio.samples)
             and rest > 0
@@ -168,7 +176,10 @@ class Request:
         return Window(next(_keys), start, end, samples, self.frames(len(samples)), options, self.language, context)
 
     def begin(self, pieces: Sequence[Piece]) -> None:
-        self.waiting = [self._window(piece.start, piece.end, (), self.options) for piece in pieces]
+        self.waiting = [
+            self._window(piece.start, piece.end, (), self._behind_the_first() if index else self.options)
+            for index, piece in enumerate(pieces)
+        ]
 
     def transcript(self) -> Transcript:
         """Join what was read."""
@@ -178,6 +189,7 @@ class Request:
             segments=tuple(segment for _, _, segment in ordered),
             language=self.language,
             duration=self.audio.duration,
+            task=self.options.task,
             language_probability=self.language_probability,
             truncated=self.audio.truncated,
             notes=tuple(self.notes),
@@ -203,7 +215,7 @@ def new_request(
     request = Request(next(_ids), audio, options, facts, frames, waiter, language, notes=list(audio.notes))
     if detector is not None:
         request.begin(_spoken(audio, detector, facts.max_input_samples))
-    elif options.timestamps:
+    elif options.timestamps or options.condition_on_previous:
         request.begin([Piece(0, len(audio.samples))])
     else:
         request.begin(_consecutive(audio, facts.max_input_samples, request.notes))
