@@ -225,10 +225,7 @@ def test_windows_are_whole_where_no_times_are_wanted(make_engine: MakeEngine, ju
 
 def _windows(engine: ASREngine, options: DecodingOptions) -> list[Window]:
     """The windows of 2.5 s that are there before any is read."""
-    request = engine._submit(speech(1, seconds=2.5), options, waiter=None)
-    windows = list(request.waiting)
-    engine.run()
-    return windows
+    return engine._request(speech(1, seconds=2.5), options).waiting
 
 
 def test_long_inputs_take_turns(make_engine: MakeEngine, judge: Judge) -> None:

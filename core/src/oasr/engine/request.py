@@ -1,27 +1,27 @@
 """One audio input on its way through the engine: read window by window, and joined."""
 
+import math
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from itertools import count, starmap
 from operator import attrgetter
-from os import PathLike
 
 import torch
 
-from oasr.audio import Audio, RawAudio
+from oasr.audio import AudioStream
 from oasr.detectors.loudness import loudness
-from oasr.detectors.pieces import pieces
 from oasr.engine.runner import Runner
-from oasr.engine.window import Decoded, Window
+from oasr.engine.supply import SHORTEST_SECONDS, Backlog, Consecutive, Continuous, Cutter, Piece, Spoken, Supply
+from oasr.engine.window import Decoded, Window, as_error
+from oasr.errors import OasrError
 from oasr.interfaces.architecture import ModelFacts
 from oasr.interfaces.detector import SpeechDetector
 from oasr.interfaces.heads import WindowReading
 from oasr.interfaces.tokenizer import Tokenizer
 from oasr.types import Alternative, DecodingOptions, NBest, Outcome, Segment, Transcript
 
-_SHORTEST_SECONDS = 0.1  # of a rest of audio after the last window; models invent words in less
 _HISS = 10 ** (-50 / 10)  # as power; full scale is 1
 _SENTENCE_SECONDS = 3.0  # shorter rests are mostly breath and noise
 _ids = count(1)
@@ -29,29 +29,43 @@ _keys = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of the audio that is read from its start to its end, in samples."""
+class Place:
+    """Where the audio is to be read on."""
 
     start: int
-    end: int
+    """In samples."""
+    options: DecodingOptions
+    context: tuple[int, ...] = ()
+    """Text tokens read just before."""
+    is_after_whole: bool = False
+    """The window before was as long as the model takes, so that more may follow it."""
 
 
 @dataclass(eq=False, slots=True)
 class Request:
     """What has been read of one input, and what is to be read next.
 
-    The audio is read in pieces, independently of each other. In each, the next window starts where the last complete
-    segment of the one before ended.
+    The audio is read in pieces, independently of each other, or as a single one. In each, the next window starts where
+    the last complete segment of the one before ended. Held are the windows to be read and, of a single piece, the
+    samples behind the one that is being read.
     """
 
     id: int
-    audio: Audio
+    supply: Supply
     options: DecodingOptions
     facts: ModelFacts
     frames: Callable[[int], int]
-    waiter: "Future[Outcome] | None"
-    """Who gets the outcome; None leaves it to `step`."""
     language: str | None
+    ahead: Backlog | None
+    """Of a single piece: what has been decoded from the window that is being read on. None where pieces are many."""
+    waiter: "Future[Outcome] | None" = None
+    """Who gets the outcome; None leaves it to `step`."""
+    cut: bool = False
+    """Of many pieces: whether there has been one."""
+    place: Place | None = None
+    """Of a single piece: where the next window starts, when too few samples have been decoded for it."""
+    reading: "Future[list[Piece]] | None" = None
+    """What is being decoded now."""
     language_probability: float | None = None
     notes: list[str] = field(default_factory=list)
     waiting: list[Window] = field(default_factory=list)
@@ -64,11 +78,35 @@ class Request:
 
     @property
     def source(self) -> str:
-        return self.audio.source
+        return self.supply.source
+
+    @property
+    def ended(self) -> bool:
+        """Whether all of the audio has been decoded, and taken."""
+        return self.supply.ended and self.reading is None
 
     @property
     def complete(self) -> bool:
-        return not self.waiting and not self.open
+        return not self.waiting and not self.open and self.ended
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the window behind the one that is being read has not been decoded."""
+        if self.ahead is None:
+            return not self.waiting and not self.open
+        return self.ahead.end - self.ahead.start < 2 * self.facts.max_input_samples
+
+    def hear(self, pieces: Sequence[Piece]) -> None:
+        """Take what has been decoded."""
+        if self.ahead is None:
+            for piece in pieces:
+                options = self._behind_the_first() if self.cut else self.options
+                self.waiting.append(self._window(piece.start, piece.samples, (), options))
+                self.cut = True
+            return
+        for piece in pieces:
+            self.ahead.add(piece.samples)
+        self._go_to(self.place)
 
     def take_ready(self, language_known: bool) -> list[Window]:
         """The windows that can be scheduled now: all of them once the language is known, before that only the first."""
@@ -103,7 +141,7 @@ class Request:
         hotter = [temperature for temperature in options.fallback if temperature > options.temperature]
         if hotter and not silent and (improbable or repetition > options.most_compression):
             again = replace(options, temperature=hotter[0])
-            self.waiting.insert(0, self._window(window.start_samples, window.end_samples, window.context, again))
+            self.waiting.insert(0, self._window(window.start_samples, window.samples, window.context, again))
             return
         rate = self.facts.sample_rate
         seconds = len(window.samples) / rate
@@ -121,7 +159,7 @@ class Request:
             offset = window.start_samples / rate
             segment = Segment(
                 start=offset + spoken.start,
-                end=min(offset + spoken.end, self.audio.duration),
+                end=min(offset + spoken.end, self.supply.duration),
                 text=said.strip(),
                 tokens=spoken.tokens,
                 avg_logprob=decoded.avg_logprob,
@@ -157,29 +195,35 @@ class Request:
         return replace(self.options, prompt=self.options.prompt if self.options.carry_prompt else prompt, prefix=prefix)
 
     def _go_on(self, window: Window, resume: float, context: tuple[int, ...], options: DecodingOptions) -> None:
+        shortest = SHORTEST_SECONDS * self.facts.sample_rate
         read_samples = round(resume * self.facts.sample_rate)
-        if read_samples < _SHORTEST_SECONDS * self.facts.sample_rate:
+        if read_samples < shortest:
             read_samples = len(window.samples)  # a window that starts where it did would never end
         start = window.start_samples + read_samples
-        rest = window.end_samples - start
-        if rest >= _SHORTEST_SECONDS * self.facts.sample_rate:
-            self.waiting.insert(0, self._window(start, window.end_samples, context, options))
-        elif (
-            window.end_samples == len(self.audio.samples)
-            and rest > 0
-            and len(window.samples) == self.facts.max_input_samples
-        ):
+        if self.ahead is not None:
+            self.ahead.drop(start)
+            self._go_to(Place(start, options, context, len(window.samples) == self.facts.max_input_samples))
+        elif len(window.samples) - read_samples >= shortest:
+            self.waiting.insert(0, self._window(start, window.samples[read_samples:], context, options))
+
+    def _go_to(self, place: Place | None) -> None:
+        """Let the next window of a single piece wait its turn, once there are samples for it."""
+        self.place = place
+        if place is None or self.ahead is None:
+            return
+        longest = self.facts.max_input_samples
+        rest = self.ahead.end - place.start
+        if rest < longest and not self.ended:
+            return
+        self.place = None
+        if rest >= SHORTEST_SECONDS * self.facts.sample_rate or (rest and not place.start):
+            samples = self.ahead.between(place.start, place.start + longest)
+            self.waiting.insert(0, self._window(place.start, samples, place.context, place.options))
+        elif rest and place.is_after_whole:
             self.notes.append(_unread(rest / self.facts.sample_rate))
 
-    def _window(self, start: int, end: int, context: tuple[int, ...], options: DecodingOptions) -> Window:
-        samples = self.audio.samples[start : min(start + self.facts.max_input_samples, end)]
-        return Window(next(_keys), start, end, samples, self.frames(len(samples)), options, self.language, context)
-
-    def begin(self, pieces: Sequence[Piece]) -> None:
-        self.waiting = [
-            self._window(piece.start, piece.end, (), self._behind_the_first() if index else self.options)
-            for index, piece in enumerate(pieces)
-        ]
+    def _window(self, start: int, samples: torch.Tensor, context: tuple[int, ...], options: DecodingOptions) -> Window:
+        return Window(next(_keys), start, samples, self.frames(len(samples)), options, self.language, context)
 
     def transcript(self) -> Transcript:
         """Join what was read."""
@@ -188,59 +232,50 @@ class Request:
             text="".join(text for _, text, _ in ordered).strip(),
             segments=tuple(segment for _, _, segment in ordered),
             language=self.language,
-            duration=self.audio.duration,
+            duration=self.supply.duration,
             task=self.options.task,
             language_probability=self.language_probability,
-            truncated=self.audio.truncated,
-            notes=tuple(self.notes),
+            truncated=self.supply.truncated,
+            notes=(*self.supply.notes, *self.notes),
             n_best=tuple(sorted(self.n_best, key=attrgetter("start"))),
         )
 
 
 def new_request(
-    audio: Audio,
+    stream: AudioStream,
     options: DecodingOptions,
     facts: ModelFacts,
     frames: Callable[[int], int],
     detector: SpeechDetector | None,
-    waiter: "Future[Outcome] | None",
 ) -> Request:
-    """A request for an input, all of which is taken for speech without a detector.
+    """A request for an input whose start has been decoded. All of it is taken for speech without a detector.
 
-    `frames` says how many feature frames so many samples cost.
+    `frames` says how many feature frames so many samples cost. Raises what is wrong with the start.
     """
     if options.timestamps is None:
         options = replace(options, timestamps=facts.timestamps)
     language = options.language or (facts.languages[0] if len(facts.languages) == 1 else None)
-    request = Request(next(_ids), audio, options, facts, frames, waiter, language, notes=list(audio.notes))
+    rate, longest = facts.sample_rate, facts.max_input_samples
+    ahead: Backlog | None = None
+    cutter: Cutter
     if detector is not None:
-        request.begin(_spoken(audio, detector, facts.max_input_samples))
+        cutter = Spoken(detector, rate, longest)
     elif options.timestamps or options.condition_on_previous:
-        request.begin([Piece(0, len(audio.samples))])
+        cutter, ahead = Continuous(), Backlog()
     else:
-        request.begin(_consecutive(audio, facts.max_input_samples, request.notes))
+        shortest = math.ceil(SHORTEST_SECONDS * rate)
+        cutter = Consecutive(longest, shortest, lambda rest: stream.findings.note(_unread(rest / rate)))
+    supply = Supply(stream, cutter, longest)
+    request = Request(next(_ids), supply, options, facts, frames, language, ahead)
+    request.place = Place(0, options)
+    try:
+        request.hear(supply.begin())
+    except OasrError:
+        raise
+    except Exception as error:  # of a detector
+        stream.close()
+        raise as_error(error) from error
     return request
-
-
-def _spoken(audio: Audio, detector: SpeechDetector, longest: int) -> list[Piece]:
-    """Stretches with speech, cut at pauses: each a window of its own."""
-    rate = audio.sample_rate
-    spans = detector.segments(audio.samples, rate)
-    found = pieces(spans, audio.duration, longest / rate, loudness=loudness(audio.samples, rate))
-    starts = [round(span.start * rate) for span in found]
-    ends = [round(span.end * rate) for span in found]
-    return [
-        Piece(start, min(end, start + longest, len(audio.samples))) for start, end in zip(starts, ends, strict=True)
-    ]
-
-
-def _consecutive(audio: Audio, longest: int, notes: list[str]) -> list[Piece]:
-    """Whole windows: without timestamps nothing says where one may be left."""
-    total = len(audio.samples)
-    starts = list(range(0, total, longest))
-    if len(starts) > 1 and total - starts[-1] < _SHORTEST_SECONDS * audio.sample_rate:
-        notes.append(_unread((total - starts.pop()) / audio.sample_rate))
-    return [Piece(start, min(start + longest, total)) for start in starts]
 
 
 def _unread(seconds: float) -> str:
@@ -268,12 +303,3 @@ def _heard_to(reading: WindowReading, samples: torch.Tensor, rate: int) -> float
 def is_quiet(samples: torch.Tensor, sample_rate: int) -> bool:
     """Whether nothing is louder than the hiss of a recorder: models invent polite words for digital silence."""
     return bool(loudness(samples, sample_rate).powers.max(initial=0.0) < _HISS)
-
-
-def source_name(source: object) -> str:
-    """How an input is named that could not be read."""
-    if isinstance(source, Audio):
-        return source.source
-    if isinstance(source, RawAudio):
-        source = source.content
-    return str(source) if isinstance(source, str | PathLike) else f"<{type(source).__name__}>"

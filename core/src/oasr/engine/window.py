@@ -15,8 +15,6 @@ class Window:
     key: int
     start_samples: int
     """Where it begins in the audio of its request."""
-    end_samples: int
-    """Where the audio that may be read on from it ends: the piece it belongs to."""
     samples: torch.Tensor
     """float32 (samples,) on the CPU."""
     frames: int
