@@ -136,6 +136,11 @@ def test_a_model_that_cannot_honour_a_text_refuses_it_by_name(engine: ASREngine,
         engine.transcribe(speech(1), options)
 
 
+def test_what_is_read_at_once_has_no_text_before_it(make_engine: MakeEngine) -> None:
+    with pytest.raises(RequestError, match="condition_on_previous: what a detector finds is read at once"):
+        make_engine(detector="energy").transcribe(speech(1), replace(GERMAN, condition_on_previous=True))
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
