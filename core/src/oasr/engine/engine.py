@@ -209,7 +209,9 @@ class ASREngine:
     def _request(self, source: Source | Audio, options: DecodingOptions) -> Request:
         """A request for an input, opened and decoded as far as its first windows."""
         stream = open_source(source, self.facts.sample_rate, self._limits)
-        return new_request(stream, options, self.facts, self._runner.frames, self._parts.detector)
+        return new_request(
+            stream, options, self.facts, self._runner.frames, self._runner.margin_samples, self._parts.detector
+        )
 
     def _submit(self, request: Request) -> None:
         with self._intake:

@@ -12,9 +12,10 @@ import torch
 
 from oasr.audio import AudioStream
 from oasr.detectors.loudness import loudness
+from oasr.engine.loops import without_loop
 from oasr.engine.runner import Runner
 from oasr.engine.supply import SHORTEST_SECONDS, Backlog, Consecutive, Continuous, Cutter, Piece, Spoken, Supply
-from oasr.engine.window import Decoded, Window, as_error
+from oasr.engine.window import Decoded, Excerpt, Window, as_error
 from oasr.errors import OasrError
 from oasr.interfaces.architecture import ModelFacts
 from oasr.interfaces.detector import SpeechDetector
@@ -39,6 +40,8 @@ class Place:
     """Text tokens read just before."""
     is_after_whole: bool = False
     """The window before was as long as the model takes, so that more may follow it."""
+    loudest: torch.Tensor | None = None
+    """See `Excerpt`."""
 
 
 @dataclass(eq=False, slots=True)
@@ -55,6 +58,8 @@ class Request:
     options: DecodingOptions
     facts: ModelFacts
     frames: Callable[[int], int]
+    margin: int
+    """Samples around a window that its features depend on."""
     language: str | None
     ahead: Backlog | None
     """Of a single piece: what has been decoded from the window that is being read on. None where pieces are many."""
@@ -141,12 +146,19 @@ class Request:
         hotter = [temperature for temperature in options.fallback if temperature > options.temperature]
         if hotter and not silent and (improbable or repetition > options.most_compression):
             again = replace(options, temperature=hotter[0])
-            self.waiting.insert(0, self._window(window.start_samples, window.samples, window.context, again))
+            place = (window.start_samples, window.samples, window.context)
+            self.waiting.insert(0, self._window(*place, again, window.excerpt))
             return
         rate = self.facts.sample_rate
         seconds = len(window.samples) / rate
         reading = WindowReading((), seconds) if silent else runner.read(decoded.tokens, seconds)
-        resume = _heard_to(reading, window.samples, rate)
+        looped = None
+        if repetition > options.most_compression:
+            reading, looped = without_loop(reading)
+        if looped is not None:
+            at = window.start_samples / rate + looped
+            self.notes.append(f"the text repeated itself from {at:.2f} s on, and was cut there")
+        resume = reading.resume if looped is not None else _heard_to(reading, window.samples, rate)
         if options.n_best > 1 and reading.segments:
             self.n_best.append(self._alternatives(window, decoded, tokenizer))
         context: tuple[int, ...] = ()
@@ -170,8 +182,9 @@ class Request:
                 window_start=offset,
             )
             self.segments.append((window.start_samples, said, segment))
-        # What was drawn at a high temperature is no good context (openai/whisper resets it above 0.5).
-        remembered = silent or (options.condition_on_previous and options.temperature <= 0.5)
+        # Loops are no good context, nor is what was drawn at a high temperature (openai/whisper resets it above 0.5).
+        sane = looped is None and options.temperature <= 0.5
+        remembered = silent or (options.condition_on_previous and sane)
         following = self._behind_the_first(
             prompt=options.prompt if remembered else None, prefix=options.prefix if silent else None
         )
@@ -201,8 +214,10 @@ class Request:
             read_samples = len(window.samples)  # a window that starts where it did would never end
         start = window.start_samples + read_samples
         if self.ahead is not None:
-            self.ahead.drop(start)
-            self._go_to(Place(start, options, context, len(window.samples) == self.facts.max_input_samples))
+            self.ahead.drop(start - self.margin)
+            loudest = window.excerpt.loudest if window.excerpt else None
+            is_after_whole = len(window.samples) == self.facts.max_input_samples
+            self._go_to(Place(start, options, context, is_after_whole, loudest))
         elif len(window.samples) - read_samples >= shortest:
             self.waiting.insert(0, self._window(start, window.samples[read_samples:], context, options))
 
@@ -213,17 +228,33 @@ class Request:
             return
         longest = self.facts.max_input_samples
         rest = self.ahead.end - place.start
-        if rest < longest and not self.ended:
+        if rest < longest + self.margin and not self.ended:
             return
         self.place = None
         if rest >= SHORTEST_SECONDS * self.facts.sample_rate or (rest and not place.start):
             samples = self.ahead.between(place.start, place.start + longest)
-            self.waiting.insert(0, self._window(place.start, samples, place.context, place.options))
+            excerpt = self._excerpt(self.ahead, place, place.start + len(samples))
+            self.waiting.insert(0, self._window(place.start, samples, place.context, place.options, excerpt))
         elif rest and place.is_after_whole:
             self.notes.append(_unread(rest / self.facts.sample_rate))
 
-    def _window(self, start: int, samples: torch.Tensor, context: tuple[int, ...], options: DecodingOptions) -> Window:
-        return Window(next(_keys), start, samples, self.frames(len(samples)), options, self.language, context)
+    def _excerpt(self, ahead: Backlog, place: Place, end: int) -> Excerpt | None:
+        fits = place.start == 0 and self.ended and ahead.end <= self.facts.max_input_samples
+        if self.facts.excerpts == "never" or (self.facts.excerpts == "long" and fits) or not self.options.timestamps:
+            return None
+        before = ahead.between(place.start - self.margin, place.start)
+        return Excerpt(before, ahead.between(end, end + self.margin), place.loudest)
+
+    def _window(
+        self,
+        start: int,
+        samples: torch.Tensor,
+        context: tuple[int, ...],
+        options: DecodingOptions,
+        excerpt: Excerpt | None = None,
+    ) -> Window:
+        frames = self.frames(len(samples))
+        return Window(next(_keys), start, samples, frames, options, self.language, context, excerpt=excerpt)
 
     def transcript(self) -> Transcript:
         """Join what was read."""
@@ -246,11 +277,13 @@ def new_request(
     options: DecodingOptions,
     facts: ModelFacts,
     frames: Callable[[int], int],
+    margin: int,
     detector: SpeechDetector | None,
 ) -> Request:
     """A request for an input whose start has been decoded. All of it is taken for speech without a detector.
 
-    `frames` says how many feature frames so many samples cost. Raises what is wrong with the start.
+    `frames` says how many feature frames so many samples cost, `margin` how many samples around a window its features
+    depend on. Raises what is wrong with the start.
     """
     if options.timestamps is None:
         options = replace(options, timestamps=facts.timestamps)
@@ -266,7 +299,7 @@ def new_request(
         shortest = math.ceil(SHORTEST_SECONDS * rate)
         cutter = Consecutive(longest, shortest, lambda rest: stream.findings.note(_unread(rest / rate)))
     supply = Supply(stream, cutter, longest)
-    request = Request(next(_ids), supply, options, facts, frames, language, ahead)
+    request = Request(next(_ids), supply, options, facts, frames, margin, language, ahead)
     request.place = Place(0, options)
     try:
         request.hear(supply.begin())

@@ -12,7 +12,7 @@ from oasr.engine.window import Decoded, Window, as_error
 from oasr.errors import OasrError
 from oasr.interfaces.architecture import Architecture, EncoderOutput
 from oasr.interfaces.decoder import Breadth, LabelSynchronousDecoder
-from oasr.interfaces.frontend import Frontend
+from oasr.interfaces.frontend import Excerpts, FeatureBatch, Frontend
 from oasr.interfaces.heads import AutoregressiveHead, SpokenSegment, WindowReading
 from oasr.interfaces.tokenizer import Tokenizer
 from oasr.types import DecodingOptions, Word
@@ -72,6 +72,11 @@ class Runner:
         self._decoder.check(options)
         if options.prompt or options.prefix or options.hotwords:  # which have to fit
             self._head.prompt(options, options.language, (), self._tokenizer)
+
+    @property
+    def margin_samples(self) -> int:
+        """How far around an excerpt its features reach."""
+        return self._frontend.margin_samples
 
     def frames(self, samples: int) -> int:
         """Feature frames a window of so many samples costs."""
@@ -162,7 +167,7 @@ class Runner:
         self._encode(batch, left[half:], failed)
 
     def _encode_batch(self, batch: DecodeBatch, readings: Sequence[Reading], failed: dict[Window, OasrError]) -> None:
-        encoded = self.encode([reading.window.samples for reading in readings])
+        encoded = self._encode_windows([reading.window for reading in readings])
         self._detect_languages(batch, readings, encoded)
         ready = []
         for index, reading in enumerate(readings):
@@ -185,16 +190,61 @@ class Runner:
 
     def encode(self, samples: Sequence[torch.Tensor]) -> EncoderOutput:
         """Features and encoder of waveforms (samples,) of any lengths up to the model's window."""
+        with _exact_convolutions():
+            return self.model.encode(self._extract(samples))
+
+    def _encode_windows(self, windows: Sequence[Window]) -> EncoderOutput:
+        """As `encode`, but with what the windows that are excerpts depend on besides."""
+        excerpts = [window for window in windows if window.excerpt is not None]
+        inputs = [window for window in windows if window.excerpt is None]
+        with _exact_convolutions():
+            if not excerpts:
+                return self.model.encode(self._extract([window.samples for window in inputs]))
+            parts = [self._extract_excerpts(excerpts)]
+            if inputs:
+                parts.append(self._extract([window.samples for window in inputs]))
+            position = {id(window): row for row, window in enumerate([*excerpts, *inputs])}
+            order = torch.tensor([position[id(window)] for window in windows], device=self.model.device)
+            frames = torch.cat([part.frames for part in parts])[order]
+            return self.model.encode(FeatureBatch(frames, torch.cat([part.lengths for part in parts])[order]))
+
+    def _extract(self, samples: Sequence[torch.Tensor]) -> FeatureBatch:
+        return self._frontend.extract(*self._on_rows([[each] for each in samples]))
+
+    def _extract_excerpts(self, windows: Sequence[Window]) -> FeatureBatch:
+        device, margin = self.model.device, self._frontend.margin_samples
+        rows = []
+        for window in windows:
+            excerpt = window.excerpt
+            assert excerpt is not None
+            rows.append([torch.zeros(margin - len(excerpt.before)), excerpt.before, window.samples, excerpt.after])
+        waveforms, _ = self._on_rows(rows)
+        quietest = torch.tensor(-torch.inf, device=device)
+        known = [window.excerpt.loudest if window.excerpt else None for window in windows]
+        excerpts = Excerpts(
+            waveforms=waveforms,
+            lengths=torch.tensor([len(window.samples) for window in windows], device=device),
+            first=torch.tensor([window.start_samples == 0 for window in windows], device=device),
+            loudest=torch.stack([quietest if each is None else each for each in known]),
+        )
+        features, loudest = self._frontend.extract_excerpts(excerpts)
+        for window, each in zip(windows, loudest, strict=True):
+            assert window.excerpt is not None
+            window.excerpt.loudest = each
+        return features
+
+    def _on_rows(self, rows: Sequence[Sequence[torch.Tensor]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Parts (samples,) of each row behind each other, right-padded (rows, samples), and their lengths (rows,)."""
         device = self.model.device
-        lengths = [len(each) for each in samples]
-        # Each waveform goes straight to its row: padding on the host would copy the whole batch once more.
-        waveforms = torch.zeros(len(samples), max(lengths), device=device)
-        for row, waveform in zip(waveforms, samples, strict=True):
-            row[: len(waveform)].copy_(waveform)
-        # float32 means float32: cuDNN would round the convolutions of the encoder to TF32.
-        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            features = self._frontend.extract(waveforms, torch.tensor(lengths, device=device))
-            return self.model.encode(features)
+        lengths = [sum(map(len, row)) for row in rows]
+        # Each part goes straight to its row: padding on the host would copy the whole batch once more.
+        waveforms = torch.zeros(len(rows), max(lengths), device=device)
+        for row, parts in zip(waveforms, rows, strict=True):
+            start = 0
+            for part in parts:
+                row[start : start + len(part)].copy_(part)
+                start += len(part)
+        return waveforms, torch.tensor(lengths, device=device)
 
     def _detect_languages(self, batch: DecodeBatch, readings: Sequence[Reading], encoded: EncoderOutput) -> None:
         """Let the model name the language of the windows that do not say it: the likeliest of those allowed."""
@@ -222,3 +272,8 @@ class Runner:
             allowed = [n for n, code in enumerate(codes) if code in (window.options.languages or codes)]
             probability, best = row_scores[allowed].softmax(dim=0).max(dim=0)
             window.language, window.language_probability = codes[allowed[int(best)]], float(probability)
+
+
+def _exact_convolutions() -> AbstractContextManager[None]:
+    """float32 means float32: cuDNN would round the convolutions of an encoder to TF32."""
+    return torch.backends.cudnn.flags(enabled=True, allow_tf32=False)

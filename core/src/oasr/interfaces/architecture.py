@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import nn
@@ -40,6 +40,9 @@ class ModelFacts:
     """Whether the model can say when each segment begins and ends."""
     word_timestamps: bool = False
     """Whether the head tells when each word was said."""
+    excerpts: Literal["never", "long", "always"] = "never"
+    """Inputs whose windows are features of the whole, not inputs by themselves, when times are asked for: none, those
+    longer than a window, or all."""
 
     @property
     def max_input_samples(self) -> int:
