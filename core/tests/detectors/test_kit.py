@@ -86,6 +86,12 @@ class _Ahead(DetectorStream):
         return self.stream.finish()
 
 
+class TellsLate(_Mutant):
+    def __init__(self) -> None:
+        super().__init__()
+        self.latency = 0.1
+
+
 class HearsPackets(_Mutant):
     def stream(self, sample_rate: int) -> DetectorStream:
         return _Packets(sample_rate)
@@ -115,6 +121,7 @@ class _Packets(DetectorStream):
         (TakesPauses, "test_pauses_are_left_out", ()),
         (SharesOneStream, "test_streams_do_not_disturb_each_other", ()),
         (RunsAhead, "test_events_alternate_and_never_run_ahead", ()),
+        (TellsLate, "test_events_are_told_in_time", ()),
         (HearsPackets, "test_a_stream_of_packets_tells_the_same", (10,)),
     ],
 )

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from oasr.audio.builder import AudioBuilder
 from oasr.audio.pcm import downmix, scaled
+from oasr.audio.stream import Blocks
 from oasr.errors import EmptyAudioError, InvalidSamplesError
 
 _MAX_CHANNELS = 32
@@ -15,19 +15,19 @@ _MIN_RATIO = 4
 _BLOCK_FRAMES = 1 << 18
 
 
-def read_array(samples: npt.NDArray[Any] | torch.Tensor, rate: int, builder: AudioBuilder) -> None:
-    """Feed `samples`, (time,) or two-dimensional with channels on either axis, to `builder`.
+def read_array(source: str, samples: npt.NDArray[Any] | torch.Tensor, rate: int) -> Blocks:
+    """Blocks of `samples`, which are (time,) or two-dimensional with channels on either axis.
 
     Floats are taken as they are, integers by their full scale. The array is neither changed nor kept.
     Raises `InvalidSamplesError` on a dtype or shape that has no one meaning, `EmptyAudioError` without samples.
     """
-    array = _to_numpy(builder.source, samples) if isinstance(samples, torch.Tensor) else np.asarray(samples)
-    _check_dtype(builder.source, array.dtype)
+    array = _to_numpy(source, samples) if isinstance(samples, torch.Tensor) else np.asarray(samples)
+    _check_dtype(source, array.dtype)
     if array.size == 0:
-        raise EmptyAudioError(builder.source, f"has shape {array.shape}, so no samples")
-    frames = _frames(builder.source, array)
+        raise EmptyAudioError(source, f"has shape {array.shape}, so no samples")
+    frames = _frames(source, array)
     for start in range(0, len(frames), _BLOCK_FRAMES):
-        builder.add(downmix(scaled(frames[start : start + _BLOCK_FRAMES])), rate)
+        yield downmix(scaled(frames[start : start + _BLOCK_FRAMES])), rate
 
 
 def _to_numpy(source: str, tensor: torch.Tensor) -> npt.NDArray[Any]:

@@ -5,12 +5,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from tempfile import SpooledTemporaryFile
+from typing import Any, BinaryIO, cast
 
 from oasr.config import AudioConfig
 from oasr.errors import AudioError, AudioLimitError
 
 _CHUNK = 1 << 20
+_MOST_IN_MEMORY = 1 << 24
 
 
 class ByteStream:
@@ -19,14 +21,17 @@ class ByteStream:
     Also what libav reads through, which trusts `read` to return bytes and never more than asked for.
     """
 
-    def __init__(self, name: str, file: BinaryIO, limits: AudioConfig):
+    def __init__(self, name: str, file: BinaryIO, limits: AudioConfig, *, owned: bool = True):
+        """`owned` says that closing the stream closes the file."""
         self.name = name
         self._file = file
+        self._owned = owned
         with _reporting(name):
             self._start = file.tell()
             self.size = max(0, file.seek(0, os.SEEK_END) - self._start)
             file.seek(self._start)
         if self.size > limits.max_bytes:
+            self.close()
             raise AudioLimitError(name, f"has {self.size} bytes; the limit is {limits.max_bytes} (audio.max_bytes)")
 
     def read(self, count: int) -> bytes:
@@ -43,6 +48,10 @@ class ByteStream:
             self._file.seek(self._start + position)
         return position
 
+    def close(self) -> None:
+        if self._owned:
+            self._file.close()
+
     def leave_out_last(self, count: int) -> None:
         """End `count` bytes earlier from now on."""
         self.size -= count
@@ -52,20 +61,23 @@ class ByteStream:
             return self._file.tell() - self._start
 
 
-@contextmanager
 def open_stream(
     source: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, limits: AudioConfig
-) -> Iterator[ByteStream]:
-    """`source` as a stream. A file opened here is closed here; the caller's object stays open."""
+) -> ByteStream:
+    """`source` as a stream. Closing it closes a file opened here; the caller's object stays open."""
     if isinstance(source, (bytes, bytearray, memoryview)):
-        yield ByteStream("<bytes>", io.BytesIO(source), limits)
-    elif isinstance(source, (str, os.PathLike)):
-        name = os.fspath(source)
-        with _open_path(name) as file:
-            yield _stream(name, file, limits)
-    else:
-        name = getattr(source, "name", None)
-        yield _stream(name if isinstance(name, str) else "<stream>", source, limits)
+        return ByteStream("<bytes>", io.BytesIO(source), limits)
+    if not isinstance(source, (str, os.PathLike)):
+        name = _name_of(source)
+        if _seekable(name, source):
+            return ByteStream(name, source, limits, owned=isinstance(source, _Copy))
+        return ByteStream(name, copied(source, limits), limits)
+    name = os.fspath(source)
+    file = _open_path(name)
+    if _seekable(name, file):
+        return ByteStream(name, file, limits)
+    with file:
+        return ByteStream(name, copied(file, limits), limits)
 
 
 def _open_path(name: str) -> BinaryIO:
@@ -73,27 +85,44 @@ def _open_path(name: str) -> BinaryIO:
         return Path(name).open("rb")
 
 
-def _stream(name: str, file: BinaryIO, limits: AudioConfig) -> ByteStream:
-    if not _seekable(name, file):
-        file = _buffered(name, file, limits.max_bytes)
-    return ByteStream(name, file, limits)
+def copied(file: Any, limits: AudioConfig) -> BinaryIO:
+    """The rest of a file object, held in memory while it is small and in an unnamed temporary file otherwise.
+
+    Stops one byte past the limit.
+    """
+    name = _name_of(file)
+    seekable = _seekable(name, file)
+    count = ByteStream(name, file, limits, owned=False).size if seekable else limits.max_bytes + 1
+    copy = cast(BinaryIO, _Copy(name))
+    with _reporting(name):
+        for piece in _pieces(name, file, count):
+            copy.write(piece)
+    if copy.tell() > limits.max_bytes:
+        raise AudioLimitError(name, f"has more than {limits.max_bytes} bytes, the limit (audio.max_bytes)")
+    copy.seek(0)
+    return copy
+
+
+class _Copy(SpooledTemporaryFile[bytes]):
+    """Named as what it is a copy of."""
+
+    def __init__(self, name: str):
+        super().__init__(max_size=_MOST_IN_MEMORY)
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+
+def _name_of(file: Any) -> str:
+    name = getattr(file, "name", None)
+    return name if isinstance(name, str) else "<stream>"
 
 
 def _seekable(name: str, file: BinaryIO) -> bool:
     with _reporting(name):
         return hasattr(file, "seekable") and file.seekable()
-
-
-def _buffered(name: str, file: BinaryIO, max_bytes: int) -> BinaryIO:
-    """The rest of `file` in memory; stops one byte past the limit."""
-    held = io.BytesIO()
-    with _reporting(name):
-        for piece in _pieces(name, file, max_bytes + 1):
-            held.write(piece)
-    if held.tell() > max_bytes:
-        raise AudioLimitError(name, f"has more than {max_bytes} bytes, the limit (audio.max_bytes)")
-    held.seek(0)
-    return held
 
 
 def _pieces(name: str, file: BinaryIO, count: int) -> Iterator[bytes]:

@@ -4,17 +4,17 @@ Decoding is packet by packet, so that one bad packet costs itself and not the fi
 PyAV and stays as the application set it: its level is one per process, and other threads may be using it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import av
 import av.error
 
-from oasr.audio.builder import AudioBuilder
 from oasr.audio.bytestream import ByteStream
 from oasr.audio.frames import frame_samples, plain_layout
 from oasr.audio.mpeg import TAGS, is_mpeg_audio, states_length, trailing_tags
 from oasr.audio.pcm import Float32Array, downmix, is_sound
+from oasr.audio.stream import Blocks, Findings
 from oasr.audio.waveform import MAX_SAMPLE_RATE
 from oasr.errors import AudioError, EmptyAudioError, NoAudioStreamError, UnsupportedAudioError
 
@@ -43,8 +43,8 @@ _Track = Any
 _Packet = Any
 
 
-def read_container(stream: ByteStream, builder: AudioBuilder) -> None:
-    """Feed the first audio stream that decodes to `builder`.
+def read_container(stream: ByteStream, findings: Findings) -> Blocks:
+    """Blocks of the first audio stream that decodes.
 
     Raises `UnsupportedAudioError` when the bytes are no known container or no stream's codec is known,
     `NoAudioStreamError` when there is none, `EmptyAudioError` when none gives a sample.
@@ -61,9 +61,9 @@ def read_container(stream: ByteStream, builder: AudioBuilder) -> None:
             if track.codec_context is None:
                 continue
             tried = True
-            decoded, failed = _decode(container, track, builder)
+            decoded, failed = yield from _decode(container, track)
             if decoded:
-                _report_damage(stream, container, track, failed, builder)
+                _report_damage(stream, container, track, failed, findings)
                 return
     if not tried:
         raise UnsupportedAudioError(stream.name, "its audio codec is unknown to the decoder library")
@@ -98,8 +98,8 @@ def _refusal(stream: ByteStream) -> AudioError:
     )
 
 
-def _decode(container: _Container, track: _Track, builder: AudioBuilder) -> tuple[bool, int]:
-    """Feed what decodes; return whether anything did and how many packets failed."""
+def _decode(container: _Container, track: _Track) -> Generator[tuple[Float32Array, int], None, tuple[bool, int]]:
+    """Blocks of what decodes; returns whether anything did and how many packets failed."""
     decoded, failed, failed_in_a_row = False, 0, 0
     try:
         plain_layout(track.codec_context)
@@ -116,7 +116,7 @@ def _decode(container: _Container, track: _Track, builder: AudioBuilder) -> tupl
         failed_in_a_row = 0
         for mono, rate in blocks:
             decoded = True
-            builder.add(mono, rate)
+            yield mono, rate
     return decoded, failed
 
 
@@ -150,16 +150,14 @@ def _blocks(packet: _Packet | None) -> list[tuple[Float32Array, int]] | None:
     return sound if len(sound) == len(blocks) else None
 
 
-def _report_damage(
-    stream: ByteStream, container: _Container, track: _Track, failed: int, builder: AudioBuilder
-) -> None:
+def _report_damage(stream: ByteStream, container: _Container, track: _Track, failed: int, findings: Findings) -> None:
     """One note, whatever the number of faults."""
     stated = _stated_seconds(stream, container, track)
-    short = stated - builder.seconds > max(_SHORTFALL_SECONDS, _SHORTFALL_RATIO * stated)
+    short = stated - findings.seconds > max(_SHORTFALL_SECONDS, _SHORTFALL_RATIO * stated)
     if failed:
-        builder.cut(f"damaged packets were left out: {failed}; {builder.seconds:.2f} s decoded")
+        findings.cut(f"damaged packets were left out: {failed}; {findings.seconds:.2f} s decoded")
     elif short:
-        builder.cut(f"the file states {stated:.2f} s of audio, only {builder.seconds:.2f} s could be decoded")
+        findings.cut(f"the file states {stated:.2f} s of audio, only {findings.seconds:.2f} s could be decoded")
 
 
 def _stated_seconds(stream: ByteStream, container: _Container, track: _Track) -> float:

@@ -60,7 +60,7 @@ ENCODINGS: dict[str, tuple[int, Decode]] = {
 def scaled(samples: npt.NDArray[Any]) -> Float32Array:
     """Samples of any float or integer dtype as a float32 copy; integers by their full scale."""
     if samples.dtype.kind == "f":
-        with np.errstate(over="ignore", invalid="ignore"):  # past float32 becomes infinity, refused by the builder
+        with np.errstate(over="ignore", invalid="ignore"):  # past float32 becomes infinity, refused by the stream
             return samples.astype(np.float32, order="C")
     half_range = 2.0 ** (8 * samples.dtype.itemsize - 1)
     if samples.dtype.kind == "u":  # in float32 large ones would lose their last bits before the middle is taken off
@@ -75,7 +75,7 @@ def downmix(frames: Float32Array) -> Float32Array:
     if channels == 1:
         return frames[:, 0]
     # A matrix product is several times faster than `mean` over so short an axis.
-    with np.errstate(over="ignore", invalid="ignore"):  # the builder refuses what is not finite
+    with np.errstate(over="ignore", invalid="ignore"):  # the stream refuses what is not finite
         mono: Float32Array = frames @ np.full(channels, 1 / channels, np.float32)
     return mono
 

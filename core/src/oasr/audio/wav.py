@@ -7,9 +7,9 @@ when they stream or crash. Layout: Microsoft, "Multiple Channel Audio Data and W
 import struct
 from dataclasses import dataclass
 
-from oasr.audio.builder import AudioBuilder
 from oasr.audio.bytestream import ByteStream
 from oasr.audio.pcm import ENCODINGS, downmix
+from oasr.audio.stream import Blocks, Findings
 from oasr.audio.waveform import MAX_SAMPLE_RATE
 from oasr.errors import UnsupportedAudioError
 
@@ -41,8 +41,8 @@ def is_wav(head: bytes) -> bool:
     return head[:4] in (b"RIFF", b"RF64", b"BW64") and head[8:12] == b"WAVE"
 
 
-def read_wav(stream: ByteStream, builder: AudioBuilder) -> None:
-    """Feed all frames to `builder`.
+def read_wav(stream: ByteStream, findings: Findings) -> Blocks:
+    """Blocks of all frames.
 
     Raises `UnsupportedAudioError` naming the field and its value, `OtherCodecError` for a compressed WAV.
     """
@@ -50,9 +50,9 @@ def read_wav(stream: ByteStream, builder: AudioBuilder) -> None:
     layout = _parse_format(stream.name, format_chunk)
     width, decode = ENCODINGS[layout.encoding]
     frame_bytes = width * layout.channels
-    remaining = _usable_bytes(stream, data_start, declared, builder)
+    remaining = _usable_bytes(stream, data_start, declared, findings)
     if remaining % frame_bytes:
-        builder.note(
+        findings.note(
             f"the last {remaining % frame_bytes} bytes are less than a frame of {frame_bytes} and were dropped"
         )
         remaining -= remaining % frame_bytes
@@ -62,10 +62,10 @@ def read_wav(stream: ByteStream, builder: AudioBuilder) -> None:
         data = stream.read(min(block_bytes, remaining))
         data = data[: len(data) // frame_bytes * frame_bytes]
         if not data:  # the file shrank while it was read
-            builder.cut(f"the file ended {remaining} bytes early while it was read")
+            findings.cut(f"the file ended {remaining} bytes early while it was read")
             break
         remaining -= len(data)
-        builder.add(downmix(decode(data).reshape(-1, layout.channels)), layout.rate)
+        yield downmix(decode(data).reshape(-1, layout.channels)), layout.rate
 
 
 def _find_chunks(stream: ByteStream) -> tuple[bytes, int, int]:
@@ -140,24 +140,24 @@ def _encoding(name: str, tag: int, bits: int, frame_bytes: int, channels: int) -
     return encoding
 
 
-def _usable_bytes(stream: ByteStream, start: int, declared: int, builder: AudioBuilder) -> int:
+def _usable_bytes(stream: ByteStream, start: int, declared: int, findings: Findings) -> int:
     """How many bytes from `start` are samples: what is declared, within reason and within what is present."""
     present = stream.size - start
     stream.seek(4)
     finalised = struct.unpack("<I", stream.read(4))[0] + 8 == stream.size
     if declared == 0 and not finalised:
         if present:
-            builder.note("the WAV header declares no length, as of a live recording; read to the end")
+            findings.note("the WAV header declares no length, as of a live recording; read to the end")
         return present
     if declared <= present:
         if declared < present // 2 and not _chunk_follows(stream, start + declared):
-            builder.note(f"the WAV header declares {declared} bytes of samples, {present} are present and were read")
+            findings.note(f"the WAV header declares {declared} bytes of samples, {present} are present and were read")
             return present
         return declared
     if _unset(declared):
-        builder.note("the WAV header declares no length, as of a live recording; read to the end")
+        findings.note("the WAV header declares no length, as of a live recording; read to the end")
     else:
-        builder.cut(f"the WAV header declares {declared} bytes of samples, only {present} are present")
+        findings.cut(f"the WAV header declares {declared} bytes of samples, only {present} are present")
     return present
 
 

@@ -36,6 +36,10 @@ class EnergyDetector(SpeechDetector):
     def __init__(self, config: EnergyConfig):
         self._config = config
         self.hop = config.frame_seconds
+        # Speech is told once enough frames are loud; between two of these lies less than a pause.
+        loud_frames = config.least_speech_seconds / self.hop + 2
+        pause = config.least_pause_seconds + self.hop
+        self.latency = config.lead_seconds + config.padding_seconds + loud_frames * pause
 
     def segments(self, samples: torch.Tensor, sample_rate: int) -> list[Span]:
         stream = self.stream(sample_rate)

@@ -10,6 +10,7 @@ class Everything(SpeechDetector):
     """Takes all audio for speech."""
 
     hop = 0.0
+    latency = 0.0
 
     def __init__(self, config: ComponentConfig | None = None):
         pass

@@ -5,8 +5,9 @@ from contextlib import AbstractContextManager
 
 import torch
 
+from oasr.engine.window import Window
 from oasr.interfaces.architecture import Architecture, EncoderOutput
-from oasr.interfaces.frontend import Frontend
+from oasr.interfaces.frontend import Excerpts, FeatureBatch, Frontend
 
 
 class AudioEncoder:
@@ -18,15 +19,61 @@ class AudioEncoder:
 
     def encode(self, samples: Sequence[torch.Tensor]) -> EncoderOutput:
         """Features and encoder of waveforms (samples,) of any lengths up to the model's window."""
-        device = self.model.device
-        lengths = [len(each) for each in samples]
-        # Each waveform goes straight to its row: padding on the host would copy the whole batch once more.
-        waveforms = torch.zeros(len(samples), max(lengths), device=device)
-        for row, waveform in zip(waveforms, samples, strict=True):
-            row[: len(waveform)].copy_(waveform)
         with exact_convolutions():
-            features = self.frontend.extract(waveforms, torch.tensor(lengths, device=device))
-            return self.model.encode(features)
+            return self.model.encode(self._extract(samples))
+
+    def encode_windows(self, windows: Sequence[Window]) -> EncoderOutput:
+        """As `encode`, but with what the windows that are excerpts depend on besides."""
+        excerpts = [window for window in windows if window.excerpt is not None]
+        inputs = [window for window in windows if window.excerpt is None]
+        with exact_convolutions():
+            if not excerpts:
+                return self.model.encode(self._extract([window.samples for window in inputs]))
+            parts = [self._extract_excerpts(excerpts)]
+            if inputs:
+                parts.append(self._extract([window.samples for window in inputs]))
+            position = {id(window): row for row, window in enumerate([*excerpts, *inputs])}
+            order = torch.tensor([position[id(window)] for window in windows], device=self.model.device)
+            frames = torch.cat([part.frames for part in parts])[order]
+            return self.model.encode(FeatureBatch(frames, torch.cat([part.lengths for part in parts])[order]))
+
+    def _extract(self, samples: Sequence[torch.Tensor]) -> FeatureBatch:
+        return self.frontend.extract(*self._on_rows([[each] for each in samples]))
+
+    def _extract_excerpts(self, windows: Sequence[Window]) -> FeatureBatch:
+        device, margin = self.model.device, self.frontend.margin_samples
+        rows = []
+        for window in windows:
+            excerpt = window.excerpt
+            assert excerpt is not None
+            rows.append([torch.zeros(margin - len(excerpt.before)), excerpt.before, window.samples, excerpt.after])
+        waveforms, _ = self._on_rows(rows)
+        quietest = torch.tensor(-torch.inf, device=device)
+        known = [window.excerpt.loudest if window.excerpt else None for window in windows]
+        excerpts = Excerpts(
+            waveforms=waveforms,
+            lengths=torch.tensor([len(window.samples) for window in windows], device=device),
+            first=torch.tensor([window.start_samples == 0 for window in windows], device=device),
+            loudest=torch.stack([quietest if each is None else each for each in known]),
+        )
+        features, loudest = self.frontend.extract_excerpts(excerpts)
+        for window, each in zip(windows, loudest, strict=True):
+            assert window.excerpt is not None
+            window.excerpt.loudest = each
+        return features
+
+    def _on_rows(self, rows: Sequence[Sequence[torch.Tensor]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Parts (samples,) of each row behind each other, right-padded (rows, samples), and their lengths (rows,)."""
+        device = self.model.device
+        lengths = [sum(map(len, row)) for row in rows]
+        # Each part goes straight to its row: padding on the host would copy the whole batch once more.
+        waveforms = torch.zeros(len(rows), max(lengths), device=device)
+        for row, parts in zip(waveforms, rows, strict=True):
+            start = 0
+            for part in parts:
+                row[start : start + len(part)].copy_(part)
+                start += len(part)
+        return waveforms, torch.tensor(lengths, device=device)
 
     def on_device(self) -> AbstractContextManager[None]:
         """Streams and graphs belong to the current CUDA device, which need not be the model's."""

@@ -5,18 +5,18 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, overload
 
 import torch
 
-from oasr.audio import Audio, Source, read_audio
+from oasr.audio import Audio, Source
 from oasr.config import EngineConfig
 from oasr.engine.build import assemble
 from oasr.engine.frames import FrameRunner
 from oasr.engine.live import LiveStream
-from oasr.engine.request import Request, new_request, source_name
+from oasr.engine.reading import Readers, open_source, own_source, source_name
+from oasr.engine.request import Request, new_request
 from oasr.engine.runner import Runner
 from oasr.engine.session import Session
 from oasr.engine.streams import Streams, as_samples
@@ -73,6 +73,7 @@ class ASREngine:
         self._owners: dict[int, tuple[Request, Window]] = {}
         self._outcomes: dict[int, Outcome] = {}
         self._float32: Runner | FrameRunner | None = None
+        self._readers = Readers(config.audio.workers, _READ_AHEAD * self.info.rows)
         # Filled under a lock of their own, so that nobody waits for a step to hand something in.
         self._intake = threading.Lock()
         self._closed = False
@@ -123,8 +124,11 @@ class ASREngine:
         options = self._checked(options)
         if not self._runner.detects_language:
             raise RequestError(f"{self.info.architecture} at {self.info.model} cannot detect the language")
-        audio = self._read(source)
-        result = self.transcribe(replace(audio, samples=audio.samples[: self.facts.max_input_samples]), options)
+        stream = open_source(source, self.facts.sample_rate, self._limits)
+        start = stream.read(self.facts.max_input_samples)[: self.facts.max_input_samples]
+        stream.close()
+        audio = Audio(start, stream.sample_rate, stream.findings.source)
+        result = self.transcribe(audio, options)
         if result.language is None or result.language_probability is None:
             raise RequestError(f"{audio.source}: nobody speaks in it, so it has no language")
         return result.language, result.language_probability
@@ -147,10 +151,12 @@ class ASREngine:
     def add_request(self, source: Source | Audio, options: DecodingOptions | None = None) -> int:
         """Hand in one input; its outcome comes from a later `step` or `run` under the id returned.
 
-        Raises at once what is wrong with the audio or the options.
+        Raises at once what is wrong with the options or the start of the audio; what is wrong later is the outcome.
         """
         options = self._checked(options or DecodingOptions())
-        return self._submit(self._read(source), options, waiter=None).id
+        request = self._request(own_source(source, self._limits), options)
+        self._submit(request)
+        return request.id
 
     def abort(self, request_id: int) -> None:
         """End a request early: its outcome is a `RequestAbortedError`. An id that has ended already is left alone."""
@@ -226,6 +232,7 @@ class ASREngine:
             for stream in self._streams:
                 self._streams.close(stream.id)
                 self._end_stream(stream, RequestAbortedError(f"{stream.source}: the engine was closed"))
+            self._readers.close()
             del self._runner, self._float32
         self._registry.hooks.call("oasr_engine_stopped", info=self.info)
 
@@ -238,24 +245,18 @@ class ASREngine:
         for option, offered in (("timestamps", self.facts.timestamps), ("word_timestamps", self.facts.word_timestamps)):
             if getattr(options, option) and not offered:
                 raise RequestError(f"{self.info.architecture} cannot honour {option}; leave it unset")
+        if options.condition_on_previous and self._parts.detector is not None:
+            raise RequestError("condition_on_previous: what a detector finds is read at once; leave one of them out")
         options = options.in_codes_of(self.facts.languages)
         self._runner.check(options)
         return options
 
-    def _read(self, source: Source | Audio) -> Audio:
-        rate = self.facts.sample_rate
-        try:
-            if not isinstance(source, Audio):
-                return read_audio(source, target_rate=rate, limits=self._limits)
-            if source.sample_rate == rate:
-                return source
-            resampled = read_audio((source.samples, source.sample_rate), target_rate=rate, limits=self._limits)
-            return replace(source, samples=resampled.samples, sample_rate=rate)
-        except OasrError:
-            raise
-        except Exception as error:  # of a file object or a library; one unreadable input must not end a batch
-            problem = f"could not be read ({type(error).__name__}: {error})"
-            raise AudioError(source_name(source), problem) from error
+    def _request(self, source: Source | Audio, options: DecodingOptions) -> Request:
+        """A request for an input, opened and decoded as far as its first windows."""
+        stream = open_source(source, self.facts.sample_rate, self._limits)
+        return new_request(
+            stream, options, self.facts, self._runner.frames, self._runner.margin_samples, self._parts.detector
+        )
 
     def _open(self, options: DecodingOptions | None, live: LiveOptions | None, waiter: "Future[Outcome] | None") -> int:
         options = self._checked(options or DecodingOptions())
@@ -264,42 +265,44 @@ class ASREngine:
         stream.waiter = waiter
         return stream.id
 
-    def _submit(self, audio: Audio, options: DecodingOptions, waiter: "Future[Outcome] | None") -> Request:
-        request = new_request(audio, options, self.facts, self._runner.frames, self._parts.detector, waiter)
+    def _submit(self, request: Request) -> None:
         with self._intake:
             if self._closed:
+                request.supply.close()
                 raise RequestError("The engine is closed")
             self._arrivals.append(request)
-        return request
 
     def _each(
         self, sources: Iterator[tuple[int, Source | Audio]], options: DecodingOptions
     ) -> Iterator[tuple[int, Outcome]]:
         workers = self._config.audio.workers
         rows = self.info.rows
-        reading: dict[Future[Audio], tuple[int, Source | Audio]] = {}
+        opening: dict[Future[Request], tuple[int, Source | Audio]] = {}
         decoding: dict[Future[Outcome], tuple[int, Request]] = {}
         exhausted = False
         pool = ThreadPoolExecutor(workers, thread_name_prefix="oasr-audio")
         try:
             while True:
-                at_hand = sum(len(request.open) + len(request.waiting) for _, request in decoding.values())
-                while not exhausted and len(reading) + at_hand < _READ_AHEAD * rows:
+                at_hand = sum(max(1, len(request.open) + len(request.waiting)) for _, request in decoding.values())
+                while not exhausted and len(opening) + at_hand < _READ_AHEAD * rows:
                     index, source = next(sources, (-1, ""))
                     exhausted = index < 0
                     if not exhausted:
-                        reading[pool.submit(self._read, source)] = (index, source)
-                if not reading and not decoding:
+                        opening[pool.submit(self._request, source, options)] = (index, source)
+                if not opening and not decoding:
                     return
                 # An idle device is better served by a full batch than by the first file that has been read.
-                filling = bool(reading) and (not decoding or (at_hand < rows and not self._scheduler.running))
+                filling = bool(opening) and (not decoding or (at_hand < rows and not self._scheduler.running))
                 if filling:
-                    wait(reading, return_when=FIRST_COMPLETED)
-                for read in [future for future in reading if future.done()]:
-                    index, source = reading.pop(read)
+                    wait(opening, return_when=FIRST_COMPLETED)
+                for opened in [future for future in opening if future.done()]:
+                    index, source = opening.pop(opened)
                     waiter: Future[Outcome] = Future()
                     try:
-                        decoding[waiter] = (index, self._submit(read.result(), options, waiter))
+                        request = opened.result()
+                        request.waiter = waiter
+                        self._submit(request)
+                        decoding[waiter] = (index, request)
                     except OasrError as error:
                         yield index, self._unread(source, error)
                 if not filling:
@@ -331,6 +334,12 @@ class ASREngine:
             return
         self._admit()
         self._advance_streams()
+        for request, error in self._readers.heard(idle=not (self._scheduler.waiting or self._scheduler.running)):
+            if error is None:
+                self._schedule(request)
+            else:
+                self._fail(request, error)
+        self._readers.read_on(self._requests.values(), self._scheduler.waiting + self._scheduler.running)
         planned = self._scheduler.plan()
         if planned:
             self._start([self._owners[key] for key in planned])
@@ -461,6 +470,7 @@ class ASREngine:
 
     def _end(self, request: Request, outcome: Outcome) -> None:
         del self._requests[request.id]
+        self._readers.leave(request)
         self._hand_out(request.id, outcome, request.waiter)
 
     def _hand_out(self, key: int, outcome: Outcome, waiter: "Future[Outcome] | None") -> None:

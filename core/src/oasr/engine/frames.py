@@ -26,6 +26,7 @@ class FrameRunner:
     """
 
     detects_language = False
+    margin_samples = 0
 
     def __init__(
         self,

@@ -1,29 +1,30 @@
 """One audio input on its way through the engine: read window by window, and joined."""
 
+import math
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from itertools import count, starmap
 from operator import attrgetter
-from os import PathLike
 
 import torch
 
-from oasr.audio import Audio, RawAudio
+from oasr.audio import AudioStream
 from oasr.detectors.loudness import loudness
-from oasr.detectors.pieces import pieces
 from oasr.engine.frames import FrameRunner
 from oasr.engine.joining import joined
+from oasr.engine.loops import without_loop
 from oasr.engine.runner import Runner
-from oasr.engine.window import Decoded, Window
+from oasr.engine.supply import SHORTEST_SECONDS, Backlog, Consecutive, Continuous, Cutter, Piece, Spoken, Supply
+from oasr.engine.window import Decoded, Excerpt, Window, as_error
+from oasr.errors import OasrError
 from oasr.interfaces.architecture import ModelFacts
 from oasr.interfaces.detector import SpeechDetector
 from oasr.interfaces.heads import WindowReading
 from oasr.interfaces.tokenizer import Tokenizer
 from oasr.types import Alternative, DecodingOptions, NBest, Outcome, Segment, Transcript
 
-_SHORTEST_SECONDS = 0.1  # of a rest of audio after the last window; models invent words in less
 _HISS = 10 ** (-50 / 10)  # as power; full scale is 1
 _SENTENCE_SECONDS = 3.0  # shorter rests are mostly breath and noise
 _ids = count(1)  # of requests and live streams alike
@@ -31,29 +32,47 @@ _keys = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of the audio that is read from its start to its end, in samples."""
+class Place:
+    """Where the audio is to be read on."""
 
     start: int
-    end: int
+    """In samples."""
+    options: DecodingOptions
+    context: tuple[int, ...] = ()
+    """Text tokens read just before."""
+    is_after_whole: bool = False
+    """The window before was as long as the model takes, so that more may follow it."""
+    loudest: torch.Tensor | None = None
+    """See `Excerpt`."""
 
 
 @dataclass(eq=False, slots=True)
 class Request:
     """What has been read of one input, and what is to be read next.
 
-    The audio is read in pieces, independently of each other. In each, the next window starts where the last complete
-    segment of the one before ended.
+    The audio is read in pieces, independently of each other, or as a single one. In each, the next window starts where
+    the last complete segment of the one before ended. Held are the windows to be read and, of a single piece, the
+    samples behind the one that is being read.
     """
 
     id: int
-    audio: Audio
+    supply: Supply
     options: DecodingOptions
     facts: ModelFacts
     frames: Callable[[int], int]
-    waiter: "Future[Outcome] | None"
-    """Who gets the outcome; None leaves it to `step`."""
+    margin: int
+    """Samples around a window that its features depend on."""
     language: str | None
+    ahead: Backlog | None
+    """Of a single piece: what has been decoded from the window that is being read on. None where pieces are many."""
+    waiter: "Future[Outcome] | None" = None
+    """Who gets the outcome; None leaves it to `step`."""
+    cut: bool = False
+    """Of many pieces: whether there has been one."""
+    place: Place | None = None
+    """Of a single piece: where the next window starts, when too few samples have been decoded for it."""
+    reading: "Future[list[Piece]] | None" = None
+    """What is being decoded now."""
     language_probability: float | None = None
     notes: list[str] = field(default_factory=list)
     waiting: list[Window] = field(default_factory=list)
@@ -66,11 +85,35 @@ class Request:
 
     @property
     def source(self) -> str:
-        return self.audio.source
+        return self.supply.source
+
+    @property
+    def ended(self) -> bool:
+        """Whether all of the audio has been decoded, and taken."""
+        return self.supply.ended and self.reading is None
 
     @property
     def complete(self) -> bool:
-        return not self.waiting and not self.open
+        return not self.waiting and not self.open and self.ended
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the window behind the one that is being read has not been decoded."""
+        if self.ahead is None:
+            return not self.waiting and not self.open
+        return self.ahead.end - self.ahead.start < 2 * self.facts.max_input_samples
+
+    def hear(self, pieces: Sequence[Piece]) -> None:
+        """Take what has been decoded."""
+        if self.ahead is None:
+            for piece in pieces:
+                options = self._behind_the_first() if self.cut else self.options
+                self.waiting.append(self._window(piece.start, piece.samples, (), options))
+                self.cut = True
+            return
+        for piece in pieces:
+            self.ahead.add(piece.samples)
+        self._go_to(self.place)
 
     def take_ready(self, language_known: bool) -> list[Window]:
         """The windows that can be scheduled now: all of them once the language is known, before that only the first."""
@@ -105,12 +148,19 @@ class Request:
         hotter = [temperature for temperature in options.fallback if temperature > options.temperature]
         if hotter and not silent and (improbable or repetition > options.most_compression):
             again = replace(options, temperature=hotter[0])
-            self.waiting.insert(0, self._window(window.start_samples, window.end_samples, window.context, again))
+            place = (window.start_samples, window.samples, window.context)
+            self.waiting.insert(0, self._window(*place, again, window.excerpt))
             return
         rate = self.facts.sample_rate
         seconds = len(window.samples) / rate
         reading = WindowReading((), seconds) if silent else runner.read(decoded, seconds)
-        resume = _heard_to(reading, window.samples, rate)
+        looped = None
+        if repetition > options.most_compression:
+            reading, looped = without_loop(reading)
+        if looped is not None:
+            at = window.start_samples / rate + looped
+            self.notes.append(f"the text repeated itself from {at:.2f} s on, and was cut there")
+        resume = reading.resume if looped is not None else _heard_to(reading, window.samples, rate)
         if options.n_best > 1 and reading.segments:
             self.n_best.append(self._alternatives(window, decoded, tokenizer))
         context: tuple[int, ...] = ()
@@ -123,7 +173,7 @@ class Request:
             offset = window.start_samples / rate
             segment = Segment(
                 start=offset + spoken.start,
-                end=min(offset + spoken.end, self.audio.duration),
+                end=min(offset + spoken.end, self.supply.duration),
                 text=said.strip(),
                 tokens=spoken.tokens,
                 avg_logprob=decoded.avg_logprob,
@@ -131,11 +181,16 @@ class Request:
                 no_speech_prob=decoded.silence,
                 temperature=options.temperature,
                 words=tuple(replace(word, start=offset + word.start, end=offset + word.end) for word in words),
+                window_start=offset,
             )
             self.segments.append((window.start_samples, said, segment))
-        # What was drawn at a high temperature is no good context (openai/whisper resets it above 0.5).
-        kept = window.context + context if options.condition_on_previous and options.temperature <= 0.5 else ()
-        self._go_on(window, resume, kept)
+        # Loops are no good context, nor is what was drawn at a high temperature (openai/whisper resets it above 0.5).
+        sane = looped is None and options.temperature <= 0.5
+        remembered = silent or (options.condition_on_previous and sane)
+        following = self._behind_the_first(
+            prompt=options.prompt if remembered else None, prefix=options.prefix if silent else None
+        )
+        self._go_on(window, resume, window.context + context if remembered else (), following)
 
     def _alternatives(self, window: Window, decoded: Decoded, tokenizer: Tokenizer) -> NBest:
         """The texts of a window; hypotheses that differ in control tokens alone are one."""
@@ -150,27 +205,58 @@ class Request:
             alternatives=tuple(starmap(Alternative, texts.items()))[: window.options.n_best],
         )
 
-    def _go_on(self, window: Window, resume: float, context: tuple[int, ...]) -> None:
+    def _behind_the_first(self, prompt: str | None = None, prefix: str | None = None) -> DecodingOptions:
+        """Options of a window behind the first, which has a prompt and a prefix only if they are left from before."""
+        return replace(self.options, prompt=self.options.prompt if self.options.carry_prompt else prompt, prefix=prefix)
+
+    def _go_on(self, window: Window, resume: float, context: tuple[int, ...], options: DecodingOptions) -> None:
+        shortest = SHORTEST_SECONDS * self.facts.sample_rate
         read_samples = round(resume * self.facts.sample_rate)
-        if read_samples < _SHORTEST_SECONDS * self.facts.sample_rate:
+        if read_samples < shortest:
             read_samples = len(window.samples)  # a window that starts where it did would never end
         start = window.start_samples + read_samples
-        rest = window.end_samples - start
-        if rest >= _SHORTEST_SECONDS * self.facts.sample_rate:
-            self.waiting.insert(0, self._window(start, window.end_samples, context, self.options))
-        elif (
-            window.end_samples == len(self.audio.samples)
-            and rest > 0
-            and len(window.samples) == self.facts.max_input_samples
-        ):
+        if self.ahead is not None:
+            self.ahead.drop(start - self.margin)
+            loudest = window.excerpt.loudest if window.excerpt else None
+            is_after_whole = len(window.samples) == self.facts.max_input_samples
+            self._go_to(Place(start, options, context, is_after_whole, loudest))
+        elif len(window.samples) - read_samples >= shortest:
+            self.waiting.insert(0, self._window(start, window.samples[read_samples:], context, options))
+
+    def _go_to(self, place: Place | None) -> None:
+        """Let the next window of a single piece wait its turn, once there are samples for it."""
+        self.place = place
+        if place is None or self.ahead is None:
+            return
+        longest = self.facts.max_input_samples
+        rest = self.ahead.end - place.start
+        if rest < longest + self.margin and not self.ended:
+            return
+        self.place = None
+        if rest >= SHORTEST_SECONDS * self.facts.sample_rate or (rest and not place.start):
+            samples = self.ahead.between(place.start, place.start + longest)
+            excerpt = self._excerpt(self.ahead, place, place.start + len(samples))
+            self.waiting.insert(0, self._window(place.start, samples, place.context, place.options, excerpt))
+        elif rest and place.is_after_whole:
             self.notes.append(_unread(rest / self.facts.sample_rate))
 
-    def _window(self, start: int, end: int, context: tuple[int, ...], options: DecodingOptions) -> Window:
-        samples = self.audio.samples[start : min(start + self.facts.max_input_samples, end)]
-        return Window(next(_keys), start, end, samples, self.frames(len(samples)), options, self.language, context)
+    def _excerpt(self, ahead: Backlog, place: Place, end: int) -> Excerpt | None:
+        fits = place.start == 0 and self.ended and ahead.end <= self.facts.max_input_samples
+        if self.facts.excerpts == "never" or (self.facts.excerpts == "long" and fits) or not self.options.timestamps:
+            return None
+        before = ahead.between(place.start - self.margin, place.start)
+        return Excerpt(before, ahead.between(end, end + self.margin), place.loudest)
 
-    def begin(self, pieces: Sequence[Piece]) -> None:
-        self.waiting = [self._window(piece.start, piece.end, (), self.options) for piece in pieces]
+    def _window(
+        self,
+        start: int,
+        samples: torch.Tensor,
+        context: tuple[int, ...],
+        options: DecodingOptions,
+        excerpt: Excerpt | None = None,
+    ) -> Window:
+        frames = self.frames(len(samples))
+        return Window(next(_keys), start, samples, frames, options, self.language, context, excerpt=excerpt)
 
     def transcript(self) -> Transcript:
         """Join what was read."""
@@ -179,10 +265,11 @@ class Request:
             text=joined(text for _, text, _ in ordered),
             segments=tuple(segment for _, _, segment in ordered),
             language=self.language,
-            duration=self.audio.duration,
+            duration=self.supply.duration,
+            task=self.options.task,
             language_probability=self.language_probability,
-            truncated=self.audio.truncated,
-            notes=tuple(self.notes),
+            truncated=self.supply.truncated,
+            notes=(*self.supply.notes, *self.notes),
             n_best=tuple(sorted(self.n_best, key=attrgetter("start"))),
         )
 
@@ -193,49 +280,42 @@ def new_id() -> int:
 
 
 def new_request(
-    audio: Audio,
+    stream: AudioStream,
     options: DecodingOptions,
     facts: ModelFacts,
     frames: Callable[[int], int],
+    margin: int,
     detector: SpeechDetector | None,
-    waiter: "Future[Outcome] | None",
 ) -> Request:
-    """A request for an input, all of which is taken for speech without a detector.
+    """A request for an input whose start has been decoded. All of it is taken for speech without a detector.
 
-    `frames` says how many feature frames so many samples cost.
+    `frames` says how many feature frames so many samples cost, `margin` how many samples around a window its features
+    depend on. Raises what is wrong with the start.
     """
     if options.timestamps is None:
         options = replace(options, timestamps=facts.timestamps)
     language = options.language or (facts.languages[0] if len(facts.languages) == 1 else None)
-    request = Request(new_id(), audio, options, facts, frames, waiter, language, notes=list(audio.notes))
+    rate, longest = facts.sample_rate, facts.max_input_samples
+    ahead: Backlog | None = None
+    cutter: Cutter
     if detector is not None:
-        request.begin(_spoken(audio, detector, facts.max_input_samples))
-    elif options.timestamps:
-        request.begin([Piece(0, len(audio.samples))])
+        cutter = Spoken(detector, rate, longest)
+    elif options.timestamps or options.condition_on_previous:
+        cutter, ahead = Continuous(), Backlog()
     else:
-        request.begin(_consecutive(audio, facts.max_input_samples, request.notes))
+        shortest = math.ceil(SHORTEST_SECONDS * rate)
+        cutter = Consecutive(longest, shortest, lambda rest: stream.findings.note(_unread(rest / rate)))
+    supply = Supply(stream, cutter, longest)
+    request = Request(new_id(), supply, options, facts, frames, margin, language, ahead)
+    request.place = Place(0, options)
+    try:
+        request.hear(supply.begin())
+    except OasrError:
+        raise
+    except Exception as error:  # of a detector
+        stream.close()
+        raise as_error(error) from error
     return request
-
-
-def _spoken(audio: Audio, detector: SpeechDetector, longest: int) -> list[Piece]:
-    """Stretches with speech, cut at pauses: each a window of its own."""
-    rate = audio.sample_rate
-    spans = detector.segments(audio.samples, rate)
-    found = pieces(spans, audio.duration, longest / rate, loudness=loudness(audio.samples, rate))
-    starts = [round(span.start * rate) for span in found]
-    ends = [round(span.end * rate) for span in found]
-    return [
-        Piece(start, min(end, start + longest, len(audio.samples))) for start, end in zip(starts, ends, strict=True)
-    ]
-
-
-def _consecutive(audio: Audio, longest: int, notes: list[str]) -> list[Piece]:
-    """Whole windows: without timestamps nothing says where one may be left."""
-    total = len(audio.samples)
-    starts = list(range(0, total, longest))
-    if len(starts) > 1 and total - starts[-1] < _SHORTEST_SECONDS * audio.sample_rate:
-        notes.append(_unread((total - starts.pop()) / audio.sample_rate))
-    return [Piece(start, min(start + longest, total)) for start in starts]
 
 
 def _unread(seconds: float) -> str:
@@ -263,12 +343,3 @@ def _heard_to(reading: WindowReading, samples: torch.Tensor, rate: int) -> float
 def is_quiet(samples: torch.Tensor, sample_rate: int) -> bool:
     """Whether nothing is louder than the hiss of a recorder: models invent polite words for digital silence."""
     return bool(loudness(samples, sample_rate).powers.max(initial=0.0) < _HISS)
-
-
-def source_name(source: object) -> str:
-    """How an input is named that could not be read."""
-    if isinstance(source, Audio):
-        return source.source
-    if isinstance(source, RawAudio):
-        source = source.content
-    return str(source) if isinstance(source, str | PathLike) else f"<{type(source).__name__}>"

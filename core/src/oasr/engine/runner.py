@@ -69,6 +69,13 @@ class Runner:
         """Raise `RequestError` for what the model or the search cannot honour."""
         self._head.check(options)
         self._decoder.check(options)
+        if options.prompt or options.prefix or options.hotwords:  # which have to fit
+            self._head.prompt(options, options.language, (), self._tokenizer)
+
+    @property
+    def margin_samples(self) -> int:
+        """How far around an excerpt its features reach."""
+        return self._encoder.frontend.margin_samples
 
     def frames(self, samples: int) -> int:
         """Feature frames a window of so many samples costs."""
@@ -154,7 +161,7 @@ class Runner:
         self._encode(batch, left[half:], failed)
 
     def _encode_batch(self, batch: DecodeBatch, readings: Sequence[Reading], failed: dict[Window, OasrError]) -> None:
-        encoded = self._encoder.encode([reading.window.samples for reading in readings])
+        encoded = self._encoder.encode_windows([reading.window for reading in readings])
         self._detect_languages(batch, readings, encoded)
         ready = []
         for index, reading in enumerate(readings):

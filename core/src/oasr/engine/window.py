@@ -15,8 +15,6 @@ class Window:
     key: int
     start_samples: int
     """Where it begins in the audio of its request."""
-    end_samples: int
-    """Where the audio that may be read on from it ends: the piece it belongs to."""
     samples: torch.Tensor
     """float32 (samples,) on the CPU."""
     frames: int
@@ -28,6 +26,20 @@ class Window:
     """Text tokens read just before."""
     language_probability: float | None = None
     """Of the language the model named, among those allowed; None when it was not asked."""
+    excerpt: "Excerpt | None" = None
+    """What the features of the window depend on besides; None makes it an input by itself."""
+
+
+@dataclass(eq=False, slots=True)
+class Excerpt:
+    """A window as a part of a longer input."""
+
+    before: torch.Tensor
+    """Samples right before the window, the frontend's margin of them; none at the start of the input."""
+    after: torch.Tensor
+    """Samples right behind the window, as many at most."""
+    loudest: torch.Tensor | None
+    """float32 (): what was loudest in the input before, and with the window in it once that is encoded."""
 
 
 @dataclass(frozen=True, slots=True)

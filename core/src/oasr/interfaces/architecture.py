@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import nn
@@ -43,6 +43,9 @@ class ModelFacts:
     """Whether the model can say when each segment begins and ends."""
     word_timestamps: bool = False
     """Whether the head tells when each word was said."""
+    excerpts: Literal["never", "long", "always"] = "never"
+    """Inputs whose windows are features of the whole, not inputs by themselves, when times are asked for: none, those
+    longer than a window, or all."""
     streaming: StreamingFacts | None = None
     """What chunks live audio may be read in; None when the model needs to hear the end before it reads the start."""
 

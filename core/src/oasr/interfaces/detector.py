@@ -64,6 +64,8 @@ class SpeechDetector(ABC):
 
     hop: float
     """Seconds between two decisions."""
+    latency: float = 30.0
+    """An event is told before so many seconds have been heard past it: the audio in which it may lie is held."""
 
     @abstractmethod
     def __init__(self, config: ComponentConfig | None):

@@ -19,6 +19,20 @@ class FeatureBatch:
     lengths: torch.Tensor
 
 
+@dataclass(frozen=True, slots=True)
+class Excerpts:
+    """Rows that are cut out of longer inputs."""
+
+    waveforms: torch.Tensor
+    """float32 (batch, margin + samples + margin): what stands around each row is in the margins."""
+    lengths: torch.Tensor
+    """int64 (batch,): samples of each excerpt, without margins; zeros follow where the input has ended."""
+    first: torch.Tensor
+    """bool (batch,): rows with which their input begins, and before which there is nothing."""
+    loudest: torch.Tensor
+    """float32 (batch,): what was loudest before in the input, in the frontend's own measure; -inf when nothing was."""
+
+
 class Frontend(nn.Module, ABC):
     """Extracts features of a batch on whatever device it was moved to.
 
@@ -36,6 +50,16 @@ class Frontend(nn.Module, ABC):
     @abstractmethod
     def frames(self, samples: int) -> int:
         """Frames a waveform of so many samples costs once padded; what the frame budget of a batch counts."""
+
+    margin_samples: int = 0
+    """How far around an excerpt of a longer input its features reach; 0 where excerpts are not told from inputs."""
+
+    def extract_excerpts(self, excerpts: Excerpts) -> tuple[FeatureBatch, torch.Tensor]:
+        """Features of excerpts as they are in the features of the whole input, and `loudest` with them taken in.
+
+        Called only where the facts ask for excerpts.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def extract(self, waveforms: torch.Tensor, lengths: torch.Tensor) -> FeatureBatch:

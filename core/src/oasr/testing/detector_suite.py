@@ -144,6 +144,14 @@ class DetectorSuite(ComponentSuite):
         assert all(one.at <= other.at for one, other in pairwise(events))
         assert all(event.at <= recording.duration + _ROUNDING for event in events)
 
+    def test_events_are_told_in_time(self, detector: SpeechDetector, recording: Recording) -> None:
+        stream, packet = detector.stream(recording.sample_rate), recording.sample_rate // 50
+        for start in range(0, len(recording.samples), packet):
+            heard = start / recording.sample_rate  # before this packet
+            events = stream.push(recording.samples[start : start + packet])
+            assert all(heard - event.at <= detector.latency + _ROUNDING for event in events), events
+        assert all(recording.duration - event.at <= detector.latency + _ROUNDING for event in stream.finish())
+
     def test_streams_do_not_disturb_each_other(self, detector: SpeechDetector, recording: Recording) -> None:
         backward = Recording(recording.samples.flip(0), recording.sample_rate, ())
         one, other = detector.stream(recording.sample_rate), detector.stream(recording.sample_rate)

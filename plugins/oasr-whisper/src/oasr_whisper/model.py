@@ -286,4 +286,5 @@ def facts(config: WhisperConfig) -> ModelFacts:
         tasks=("transcribe", "translate") if config.multilingual else ("transcribe",),
         timestamps=True,
         word_timestamps=True,
+        excerpts="long" if config.pads_with_silence else "always",
     )
