@@ -158,11 +158,19 @@ def test_long_streams_forget_what_no_beam_needs(search: Any) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [DecodingOptions(temperature=0.5), DecodingOptions(best_of=3), DecodingOptions(suppress_tokens=(1,))],
+    [
+        DecodingOptions(temperature=0.5),
+        DecodingOptions(best_of=3),
+        DecodingOptions(suppress_tokens=(1,)),
+        DecodingOptions(prompt="Hello"),
+        DecodingOptions(max_new_tokens=3),
+        DecodingOptions(length_penalty=0.6),
+        DecodingOptions(condition_on_previous=True),
+    ],
 )
 def test_options_that_ctc_cannot_honour_are_refused(options: DecodingOptions) -> None:
     for decoder in (CTCGreedy(None), CTCPrefixBeam(PrefixBeamConfig())):
-        with pytest.raises(RequestError):
+        with pytest.raises(RequestError, match="leave it unset"):
             decoder.check(options)
 
 
