@@ -76,9 +76,7 @@ def test_trained_weights(read_recorded: Any, make_batch: MakeBatch, device: str,
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("causal", [False, True])
-def test_devices_agree(
-    random_model: Model, make_batch: MakeBatch, noise: Noise, device: str, causal: bool
-) -> None:
+def test_devices_agree(random_model: Model, make_batch: MakeBatch, noise: Noise, device: str, causal: bool) -> None:
     """Beyond the recorded values: a padded batch."""
     if device == "cpu":
         pytest.skip("compares with the CPU")

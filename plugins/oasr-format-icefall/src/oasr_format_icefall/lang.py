@@ -14,32 +14,38 @@ _DISAMBIGUATION = re.compile(r"#\d+")
 _BYTE_LEVEL = "bbpe"
 
 
-def token_files(folders: Iterable[Path], chosen: Path | None, vocabulary_size: int | None, path: Path) -> dict[str, Path]:
+def token_files(
+    folders: Iterable[Path], chosen: Path | None, vocabulary_size: int | None, path: Path
+) -> dict[str, Path]:
     """The files that fit a vocabulary, by role: `sentencepiece`, `symbols` or both.
 
     Looks in the folder chosen, or else in those given and in their data/lang_*. `vocabulary_size` None fits any. Raises
-    `CheckpointError` about `path` when nothing fits, or several folders do.
+    `CheckpointError` about `path` when nothing fits, or folders that differ do.
     """
-    candidates = [chosen] if chosen else [at for folder in folders for at in (folder, *sorted(folder.glob("data/lang_*")))]
+    around = [at for folder in folders for at in (folder, *sorted(folder.glob("data/lang_*")))]
+    candidates = [chosen] if chosen else around
     found = {folder: files for folder in dict.fromkeys(candidates) if (files := _files(folder))}
     if not found:
         raise CheckpointError(
             f"{path} comes without its tokens: neither {_SYMBOLS} nor {_SENTENCEPIECE} is in "
-            f"{shortened([str(folder) for folder in candidates])}. Put them into data/lang_bpe_500 or the like, or name "
-            f"the folder in {SETTINGS} as lang_dir."
+            f"{shortened([str(folder) for folder in candidates])}. Put them into data/lang_bpe_500 or the like, or "
+            f"name the folder in {SETTINGS} as lang_dir."
         )
     sizes = {folder: _size(files) for folder, files in found.items()}
     fitting = [folder for folder, size in sizes.items() if None in (size, vocabulary_size) or size == vocabulary_size]
     if not fitting:
         listed = shortened([f"{folder} has {size}" for folder, size in sizes.items()])
-        raise CheckpointError(f"{path}: the weights know {vocabulary_size} tokens, but {listed}: they belong to another model.")
-    if len(fitting) > 1:
         raise CheckpointError(
-            f"{path}: tokens are in {shortened([str(folder) for folder in fitting])}. Name one in {SETTINGS} as lang_dir."
+            f"{path}: the weights know {vocabulary_size} tokens, but {listed}: they belong to another model."
         )
-    [folder] = fitting
+    if len({found[folder]["symbols"].read_bytes() for folder in fitting if "symbols" in found[folder]}) > 1:
+        several = shortened([str(folder) for folder in fitting])
+        raise CheckpointError(f"{path}: different tokens are in {several}. Name one in {SETTINGS} as lang_dir.")
+    folder = max(fitting, key=lambda folder: len(found[folder]))
     if _BYTE_LEVEL in folder.name or is_there(folder / f"{_BYTE_LEVEL}.model"):
-        raise CheckpointError(f"{path}: the tokens of {folder} are pieces of bytes (byte-level BPE), which are not supported.")
+        raise CheckpointError(
+            f"{path}: the tokens of {folder} are pieces of bytes (byte-level BPE), which are not supported."
+        )
     return found[folder]
 
 

@@ -1,4 +1,4 @@
-"""One layer of the encoder (Yao et al., 2023, section 3.2): attention weights are computed once and used three times."""
+"""One layer of the encoder (Yao et al., 2023, section 3.2): attention weights are computed once, used thrice."""
 
 import torch
 import torch.nn.functional as F

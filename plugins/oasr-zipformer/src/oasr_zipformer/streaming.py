@@ -12,7 +12,7 @@ from oasr.interfaces.streaming import ChunkShape, StreamingEncoder, StreamLayout
 from oasr_zipformer.config import StackConfig
 from oasr_zipformer.encoder import relative_positions
 from oasr_zipformer.subsampling import CHANNELS, FEWEST_FRAMES, LOOK_AHEAD, bands
-from oasr_zipformer.timeline import Past, StreamPast, chunk_timeline
+from oasr_zipformer.timeline import StreamPast, chunk_timeline
 
 if TYPE_CHECKING:
     from oasr_zipformer.model import Zipformer
@@ -42,7 +42,7 @@ class ZipformerStreams(StreamingEncoder):
             tail=look_ahead + _TAIL,
             padding=SILENCE,
         )
-        slots = {_FRONT: (LOOK_AHEAD, CHANNELS[-1], bands(config.mel_bins))}
+        slots: dict[str, tuple[int, ...]] = {_FRONT: (LOOK_AHEAD, CHANNELS[-1], bands(config.mel_bins))}
         self._distances = []
         for index, stack in enumerate(config.stacks):
             frames, left = self._chunk // stack.downsampling, self._left_context // stack.downsampling
