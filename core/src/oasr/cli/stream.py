@@ -50,7 +50,7 @@ def command(
     ] = _DEFAULTS.longest_segment,
     language: Annotated[str | None, typer.Option(help="Language spoken, where the model has a choice.")] = None,
     config: Annotated[str | None, typer.Option(help="Configuration file; see oasr config.")] = None,
-    sets: Sets = None,
+    sets: Sets = [],  # noqa: B006  typer copies it
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
     dtype: Annotated[str | None, typer.Option(help="auto, float32, float16 or bfloat16.")] = None,
     decoder: Annotated[str | None, typer.Option(help="Search; see oasr plugins --kind decoder.")] = None,

@@ -1,7 +1,6 @@
 """The network: means of four frames, after a causal convolution over the features."""
 
 import torch
-from torch import nn
 
 from acme_oasr_running.config import RunningConfig
 from oasr.errors import CheckpointError
