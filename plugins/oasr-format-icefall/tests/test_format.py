@@ -272,13 +272,14 @@ class TestTokens:
         assert "neither tokens.txt nor bpe.model" in message
         assert "lang_dir" in message
 
-    def test_a_line_that_is_no_token_is_named(self, opened: Path) -> None:
+    def test_damaged_tokens_are_named(self, opened: Path) -> None:
         (opened / "data" / "lang_bpe_4" / "tokens.txt").write_text("<blk> 0\na one\n")
-        assert "line 2 is not a symbol and its number: 'a one'" in refusal(opened)
+        assert "tokens.txt, line 2" in refusal(opened)
 
-    def test_pieces_of_bytes_are_refused(self, opened: Path) -> None:
-        (opened / "data" / "lang_bpe_4").rename(opened / "data" / "lang_bbpe_4")
-        assert "byte-level BPE" in refusal(opened)
+    def test_models_of_bytes_are_found(self, opened: Path) -> None:
+        lang = (opened / "data" / "lang_bpe_4").rename(opened / "data" / "lang_bbpe_4")
+        (lang / "bbpe.model").write_bytes(b"pieces")
+        assert IcefallFormat().open(opened).files["sentencepiece"] == lang / "bbpe.model"
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,18 @@ def oasr_components() -> list[ComponentSpec]:
             target="oasr.tokenizers.huggingface:HuggingFaceTokenizer",
         ),
         ComponentSpec(
+            kind=Kind.TOKENIZER,
+            name="sentencepiece",
+            summary="A SentencePiece model, with the ids of a symbol table where there is one",
+            target="oasr.tokenizers.sentencepiece:SentencePieceTokenizer",
+        ),
+        ComponentSpec(
+            kind=Kind.TOKENIZER,
+            name="symbols",
+            summary="A symbol table such as tokens.txt or units.txt",
+            target="oasr.tokenizers.symbols:SymbolTokenizer",
+        ),
+        ComponentSpec(
             kind=Kind.FORMAT,
             name="oasr",
             summary="OASR's own layout: safetensors and oasr.json",
