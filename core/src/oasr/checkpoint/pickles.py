@@ -6,7 +6,7 @@ import pickle
 import re
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -62,7 +62,7 @@ def _load(path: Path, stand_ins: dict[str, type[_StandIn]] | None) -> Any:
     """What torch reads, with a stand-in for each class that it refuses; None refuses them."""
     import torch
 
-    known = [(kind, name) for name, kind in (stand_ins or {}).items()]
+    known: list[tuple[Callable[..., Any], str] | Callable[..., Any]] = [(kind, name) for name, kind in (stand_ins or {}).items()]
     try:
         # Warnings are about a pickle that Python wrote, whose refusal says enough.
         with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(known):
