@@ -48,6 +48,14 @@ class TestSharedDice(Sealed, DecoderSuite):
     component = "shareddice"
 
 
+class TestAmnesiac(Sealed, DecoderSuite):
+    component = "amnesiac"
+
+
+class TestHearsPadding(Sealed, DecoderSuite):
+    component = "hearspadding"
+
+
 class TestNewestFirst(Sealed, BatchingSuite):
     component = "newestfirst"
 
