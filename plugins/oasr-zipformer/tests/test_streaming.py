@@ -74,9 +74,7 @@ def test_chunks_give_what_the_whole_gives_but_for_the_last(
     features = noise(frames)
     whole = encoder.encode_whole(FeatureBatch(features[None], torch.tensor([frames], device=features.device)))
     shared = (int(whole.lengths) - 1) // encoder.shape.frames * encoder.shape.frames
-    torch.testing.assert_close(
-        alone(encoder, features)[:shared], whole.frames[0, :shared], atol=TOLERANCE, rtol=0
-    )
+    torch.testing.assert_close(alone(encoder, features)[:shared], whole.frames[0, :shared], atol=TOLERANCE, rtol=0)
 
 
 def test_the_left_context_is_a_limit(encoder: StreamingEncoder, noise: Noise) -> None:

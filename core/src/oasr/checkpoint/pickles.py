@@ -6,7 +6,7 @@ import pickle
 import re
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
 
 # The wording of torch/_weights_only_unpickler.py.
-_REFUSED_CLASS = re.compile(r"GLOBAL ([\w.]+)")
+_REFUSED_CLASS = re.compile(r"GLOBAL (\S+)")
 _CAUSE = re.compile(r"WeightsUnpickler error:\s*(.+)")
 
 
@@ -28,23 +28,9 @@ def read_pickle(path: Path, *, stand_ins: bool = False) -> Any:
     plain containers: unpickling a class runs code that the file chooses, so there is no switch to allow it. With
     `stand_ins` other objects, such as the paths in a training checkpoint, are read as objects that do nothing.
     """
-    import torch
-
     require_sound(path)
-    replaced: dict[str, type[_StandIn]] = {}
     try:
-        while True:
-            try:
-                with (
-                    warnings.catch_warnings(action="ignore"),  # of a pickle that Python wrote, whose refusal says enough
-                    torch.serialization.safe_globals([(kind, name) for name, kind in replaced.items()]),
-                ):
-                    return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
-            except pickle.UnpicklingError as error:
-                match = _REFUSED_CLASS.search(str(error))
-                if not stand_ins or match is None or match[1] in replaced:
-                    raise
-                replaced[match[1]] = type(match[1], (_StandIn,), {})
+        return _load(path, {} if stand_ins else None)
     except pickle.UnpicklingError as error:
         raise CheckpointError(_refusal(path, str(error))) from error
     except (EOFError, RuntimeError, OSError, ValueError, KeyError, IndexError, AttributeError, TypeError) as error:
@@ -70,6 +56,22 @@ def named_tensors(path: Path, content: Mapping[Any, Any]) -> dict[str, torch.Ten
     if others:
         raise CheckpointError(f"{path} holds entries that are not named tensors: {shortened(others)}.")
     return dict(content)
+
+
+def _load(path: Path, stand_ins: dict[str, type[_StandIn]] | None) -> Any:
+    """What torch reads, with a stand-in for each class that it refuses; None refuses them."""
+    import torch
+
+    known: list[tuple[Callable[..., Any], str] | Callable[..., Any]] = [(kind, name) for name, kind in (stand_ins or {}).items()]
+    try:
+        # Warnings are about a pickle that Python wrote, whose refusal says enough.
+        with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(known):
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+    except pickle.UnpicklingError as error:
+        match = _REFUSED_CLASS.search(str(error))
+        if stand_ins is None or match is None or match[1] in stand_ins:
+            raise
+        return _load(path, {**stand_ins, match[1]: type(match[1], (_StandIn,), {})})
 
 
 class _StandIn:

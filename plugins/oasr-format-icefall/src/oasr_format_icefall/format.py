@@ -16,7 +16,7 @@ from oasr.errors import CheckpointError
 from oasr.interfaces.format import Checkpoint, CheckpointFormat, Match
 from oasr_format_icefall.lang import token_files
 from oasr_format_icefall.settings import SETTINGS, settings_for
-from oasr_format_icefall.weights import SUFFIXES, Weights, is_torchscript, read_weights
+from oasr_format_icefall.weights import SUFFIXES, is_torchscript, read_weights
 
 if TYPE_CHECKING:
     import torch
@@ -104,5 +104,7 @@ def _require_zipformer(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> Non
         return
     for model, name_of_it in _REFUSED.items():
         if any(name_of_it.fullmatch(name) for name in shapes):
-            raise CheckpointError(f"{path} is {model}, which is not supported; of icefall's models only the Zipformer of 2023 is.")
+            raise CheckpointError(
+                f"{path} is {model}, which is not supported; of icefall's models only the Zipformer of 2023 is."
+            )
     raise CheckpointError(f"{path} is no Zipformer: its tensors are {shortened(sorted(shapes))}.")

@@ -1,8 +1,8 @@
 """The weights of one or several checkpoints of a training run.
 
-    pretrained.pt      {"model": tensors}
-    epoch-30.pt        {"model": ..., "model_avg": ..., "batch_idx_train": 91234, training parameters, optimizer, ...}
-    checkpoint-8000.pt the same, by batches
+pretrained.pt      {"model": tensors}
+epoch-30.pt        {"model": ..., "model_avg": ..., "batch_idx_train": 91234, training parameters, optimizer, ...}
+checkpoint-8000.pt the same, by batches
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ import torch.nn.functional as F
 
 def swoosh_l(x: torch.Tensor) -> torch.Tensor:
     """log(1 + exp(x - 4)) - 0.08 x - 0.035, for what should be off most of the time."""
-    return torch.sub(F.softplus(x - 4.0), x, alpha=0.08) - 0.035
+    return F.softplus(x - 4.0).sub_(x, alpha=0.08).sub_(0.035)
 
 
 def swoosh_r(x: torch.Tensor) -> torch.Tensor:
     """log(1 + exp(x - 1)) - 0.08 x - 0.313261687, which passes through the origin."""
-    return torch.sub(F.softplus(x - 1.0), x, alpha=0.08) - 0.313261687
+    return F.softplus(x - 1.0).sub_(x, alpha=0.08).sub_(0.313261687)

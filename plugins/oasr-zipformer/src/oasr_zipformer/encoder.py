@@ -42,7 +42,12 @@ class Stack(nn.Module):
             self.bypass = Bypass(config.width)
 
     def forward(
-        self, x: torch.Tensor, lengths: torch.Tensor | None, distances: torch.Tensor, timeline: Timeline, pasts: Sequence[Past]
+        self,
+        x: torch.Tensor,
+        lengths: torch.Tensor | None,
+        distances: torch.Tensor,
+        timeline: Timeline,
+        pasts: Sequence[Past],
     ) -> torch.Tensor:
         """x (batch, time, width) and lengths (batch,) at the rate of the front end; a past for each layer."""
         factor = self.config.downsampling
@@ -60,7 +65,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: ZipformerConfig):
         super().__init__()
-        self.position_width = config.position_width
+        self.config = config
         self.stacks = nn.ModuleList(Stack(stack, config.position_width, config.causal) for stack in config.stacks)
         self.downsampling = Downsampling(config.output_downsampling)
 
@@ -74,40 +79,53 @@ class Encoder(nn.Module):
     ) -> torch.Tensor:
         """x (batch, time, width) and lengths (batch,) of the front end; for each stack, what its layers need."""
         outputs: list[torch.Tensor] = []
-        for stack, *given in zip(self.stacks, distances, timelines, pasts, strict=True):
-            width = stack.config.width
-            x = x[..., :width] if x.shape[-1] >= width else F.pad(x, (0, width - x.shape[-1]))
+        for config, stack, *given in zip(self.config.stacks, self.stacks, distances, timelines, pasts, strict=True):
+            x = _of_width(x, config.width)
             x = stack(x, lengths, *given)
             outputs.append(x)
-        return self.downsampling(_widest(outputs), lengths)
+        encoded: torch.Tensor = self.downsampling(_widest(outputs), lengths)
+        return encoded
 
-    def whole(self, x: torch.Tensor, lengths: torch.Tensor, chunk: int | None, left_context: int | None) -> torch.Tensor:
-        """Whole inputs (batch, time, width) in one pass; chunk and left context, in frames of x, limit the attention."""
+    def whole(
+        self, x: torch.Tensor, lengths: torch.Tensor, chunk: int | None, left_context: int | None
+    ) -> torch.Tensor:
+        """Whole inputs (batch, time, width) in one pass, with attention limited by chunk and left context in frames."""
         timelines: dict[int, Timeline] = {}
         distances: dict[int, torch.Tensor] = {}
-        factors = [stack.config.downsampling for stack in self.stacks]
+        factors = [stack.downsampling for stack in self.config.stacks]
         for factor in set(factors):
             frames = -(-x.shape[1] // factor)
             limits = [limit // factor if limit else limit for limit in (chunk, left_context)]
             timelines[factor] = whole_timeline((lengths + factor - 1) // factor, frames, *limits)
-            distances[factor] = relative_positions(frames, frames, self.position_width, x)
-        pasts = [[NoPast()] * len(stack.layers) for stack in self.stacks]
-        return self(
-            x, lengths, [distances[factor] for factor in factors], [timelines[factor] for factor in factors], pasts
+            distances[factor] = relative_positions(frames, frames, self.config.position_width, x)
+        encoded: torch.Tensor = self(
+            x,
+            lengths,
+            [distances[factor] for factor in factors],
+            [timelines[factor] for factor in factors],
+            [[NoPast()] * stack.layers for stack in self.config.stacks],
         )
+        return encoded
+
+
+def _of_width(x: torch.Tensor, width: int) -> torch.Tensor:
+    """x without its last channels, or with zeros behind them."""
+    return x[..., :width] if x.shape[-1] >= width else F.pad(x, (0, width - x.shape[-1]))
 
 
 def relative_positions(frames: int, keys: int, width: int, like: torch.Tensor) -> torch.Tensor:
     """Encodings of how far a key stands behind a frame, (keys + frames - 1, width), from -(keys - 1) to frames - 1.
 
-    Distances are first compressed to logarithms far away, then to angles, so that any distance has an encoding (icefall,
-    zipformer.py, CompactRelPositionalEncoding). The last number is one, as a bias. Of the type and device of `like`.
+    Distances are compressed, to logarithms far away, and then to angles, so that any distance has an encoding
+    (icefall, zipformer.py, CompactRelPositionalEncoding). The last number is one, as a bias. Type and device are those
+    of `like`.
     """
     distance = torch.arange(1 - keys, frames, device=like.device, dtype=torch.float32)
     compression = math.sqrt(width)
     compressed = compression * distance.sign() * torch.log1p(distance.abs() / compression)
-    angle = torch.atan(compressed * (2 * math.pi / width))[:, None] * torch.arange(1, width // 2 + 1, device=like.device)
-    encoding = torch.stack((angle.cos(), angle.sin()), dim=-1).flatten(1)
+    angle = torch.atan(compressed * (2 * math.pi / width))
+    multiples = angle[:, None] * torch.arange(1, width // 2 + 1, device=like.device)
+    encoding = torch.stack((multiples.cos(), multiples.sin()), dim=-1).flatten(1)
     encoding[:, -1] = 1.0
     return encoding.to(like.dtype)
 

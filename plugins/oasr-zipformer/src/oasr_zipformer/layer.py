@@ -1,4 +1,4 @@
-"""One layer of the encoder (Yao et al., 2023, section 3.2): attention weights are computed once and used three times."""
+"""One layer of the encoder (Yao et al., 2023, section 3.2): attention weights are computed once, used thrice."""
 
 import torch
 import torch.nn.functional as F
@@ -65,7 +65,7 @@ class AttentionWeights(nn.Module):
             (*by_distance.stride()[:2], by_distance.stride(2) - 1, 1),
             by_distance.storage_offset() + time - 1,
         )
-        scores = torch.where(timeline.visible, by_key, _HIDDEN).flatten(0, 1)
+        scores = torch.where(timeline.visible, by_key, by_key.new_full((), _HIDDEN)).flatten(0, 1)
         scores.baddbmm_(query.flatten(0, 1), key.flatten(0, 1).transpose(1, 2))
         return scores.softmax(dim=-1).unflatten(0, (batch, self.heads))
 
@@ -133,8 +133,8 @@ class CausalDepthwise(nn.Module):
         # One more column, for frames that are farther from an edge than the kernel reaches.
         starts, ends = F.pad(self.edge_scales, (0, 1)).transpose(1, 2)
         since = timeline.since.clamp(max=self.kernel)
-        until = torch.where(timeline.until > self.kernel, self.kernel, self.kernel - timeline.until)
-        return 1.0 + starts[since] + ends[until]
+        before_end = self.kernel - timeline.until
+        return 1.0 + starts[since] + ends[before_end.masked_fill(before_end < 0, self.kernel)]
 
 
 class Depthwise(nn.Module):

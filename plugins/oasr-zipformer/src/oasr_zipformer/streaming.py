@@ -12,7 +12,7 @@ from oasr.interfaces.streaming import ChunkShape, StreamingEncoder, StreamLayout
 from oasr_zipformer.config import StackConfig
 from oasr_zipformer.encoder import relative_positions
 from oasr_zipformer.subsampling import CHANNELS, FEWEST_FRAMES, LOOK_AHEAD, bands
-from oasr_zipformer.timeline import Past, StreamPast, chunk_timeline
+from oasr_zipformer.timeline import StreamPast, chunk_timeline
 
 if TYPE_CHECKING:
     from oasr_zipformer.model import Zipformer
@@ -24,6 +24,8 @@ _TAIL = 30
 _STRIDE = 2
 """Of the front end."""
 _FRONT = "front"
+_HELD = ("keys", "gated", "values1", "values2", "convolution1", "convolution2")
+"""What a layer holds of the frames before."""
 
 
 class ZipformerStreams(StreamingEncoder):
@@ -42,7 +44,7 @@ class ZipformerStreams(StreamingEncoder):
             tail=look_ahead + _TAIL,
             padding=SILENCE,
         )
-        slots = {_FRONT: (LOOK_AHEAD, CHANNELS[-1], bands(config.mel_bins))}
+        slots: dict[str, tuple[int, ...]] = {_FRONT: (LOOK_AHEAD, CHANNELS[-1], bands(config.mel_bins))}
         self._distances = []
         for index, stack in enumerate(config.stacks):
             frames, left = self._chunk // stack.downsampling, self._left_context // stack.downsampling
@@ -60,11 +62,11 @@ class ZipformerStreams(StreamingEncoder):
         for index, stack in enumerate(self._model.config.stacks):
             factor = stack.downsampling
             timelines.append(chunk_timeline(ages // factor, self._chunk // factor, self._left_context // factor))
-            held = {name: streams.load(f"{name}.{index}").unbind(1) for name in _held(stack, 0)}
-            pasts.append([StreamPast({name: of[layer] for name, of in held.items()}) for layer in range(stack.layers)])
+            held = {name: streams.load(f"{name}.{index}").unbind(1) for name in _HELD}
+            pasts.append([StreamPast({name: held[name][layer] for name in _HELD}) for layer in range(stack.layers)])
         frames = self._model.encoder(x, None, self._distances, timelines, pasts)
         for index, layers in enumerate(pasts):
-            for name in layers[0].newest:
+            for name in _HELD:
                 streams.store(f"{name}.{index}", torch.stack([past.newest[name] for past in layers], dim=1))
         return EncoderOutput(frames, torch.full_like(features.lengths, self.shape.frames))
 
@@ -83,15 +85,15 @@ class ZipformerStreams(StreamingEncoder):
         return x
 
 
-def _held(stack: StackConfig, left_context: int) -> dict[str, tuple[int, ...]]:
-    """What the layers of a stack hold of the frames before: shapes of (layers, time, width) by name."""
-    values = stack.heads * stack.value_size
-    frames_and_widths = {
-        "keys": (left_context, stack.heads * stack.query_size),
-        "gated": (left_context, 3 * stack.width // 4),
-        "values1": (left_context, values),
-        "values2": (left_context, values),
-        "convolution1": (stack.kernel // 2, stack.width),
-        "convolution2": (stack.kernel // 2, stack.width),
-    }
-    return {name: (stack.layers, *shape) for name, shape in frames_and_widths.items()}
+def _held(stack: StackConfig, left_context: int) -> dict[str, tuple[int, int, int]]:
+    """Shapes (layers, time, width) of what a stack holds, by name."""
+    widths = (
+        stack.heads * stack.query_size,
+        3 * stack.width // 4,
+        stack.heads * stack.value_size,
+        stack.heads * stack.value_size,
+        stack.width,
+        stack.width,
+    )
+    times = (*[left_context] * 4, *[stack.kernel // 2] * 2)
+    return {name: (stack.layers, time, width) for name, time, width in zip(_HELD, times, widths, strict=True)}

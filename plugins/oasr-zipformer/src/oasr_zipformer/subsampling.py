@@ -1,6 +1,7 @@
 """The front end: convolutions that halve the frame rate, then one ConvNeXt layer (Liu et al., 2022)."""
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from oasr.nn import Linear
@@ -53,11 +54,11 @@ class Subsampling(nn.Module):
         self.norm = BiasNorm(width)
 
     def forward(self, features: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """features (batch, time, bins), lengths int64 (batch,) in frames of the result (batch, (time - 7) // 2, width)."""
+        """features (batch, time, bins); returns (batch, (time - 7) // 2, width), whose lengths are int64 (batch,)."""
         x = self._convolved(features)
         exists = torch.arange(x.shape[2], device=lengths.device) < lengths[:, None]
         x = x.masked_fill(~exists[:, None, :, None], 0.0)
-        return self._projected(nn.functional.pad(x, (0, 0, LOOK_AHEAD, LOOK_AHEAD)))
+        return self._projected(F.pad(x, (0, 0, LOOK_AHEAD, LOOK_AHEAD)))
 
     def advance(self, features: torch.Tensor, past: Past) -> torch.Tensor:
         """The next window of streams, (streams, 2 n + 13, bins), to (streams, n, width)."""

@@ -244,11 +244,15 @@ def _check(config: ZipformerConfig, stated: Stated) -> None:
     if config.blank >= config.vocabulary_size:
         stated.faults.append(f"blank_id is {config.blank}, and there are {config.vocabulary_size} tokens")
     if config.causal:
-        slowest = max(stack.downsampling for stack in config.stacks)
-        for name, limits in (("chunk_size", config.chunks), ("left_context_frames", config.left_contexts)):
-            uneven = [limit * config.output_downsampling for limit in limits if limit * config.output_downsampling % slowest]
-            if uneven:
-                stated.faults.append(f"{name} {_listed(uneven)} is not a multiple of the downsampling {slowest}")
+        _check_limits(config, stated)
+
+
+def _check_limits(config: ZipformerConfig, stated: Stated) -> None:
+    slowest = max(stack.downsampling for stack in config.stacks)
+    for name, limits in (("chunk_size", config.chunks), ("left_context_frames", config.left_contexts)):
+        fast = [limit * config.output_downsampling for limit in limits]
+        if uneven := [frames for frames in fast if frames % slowest]:
+            stated.faults.append(f"{name} {_listed(uneven)} is not a multiple of the downsampling {slowest}")
 
 
 def _listed(numbers: Any) -> str:
