@@ -135,6 +135,8 @@ class DecodingOptions:
     """`translate` writes English whatever is spoken."""
     prompt: str | None = None
     """Text the model takes as said just before, for spelling and style."""
+    hotwords: tuple[str, ...] = ()
+    """Words and phrases to expect in every window, the most important first."""
     temperature: float = 0.0
     """0 takes the likeliest token; above it, tokens are drawn from the softmax at that temperature."""
     seed: int = 0
