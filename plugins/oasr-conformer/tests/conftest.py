@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-import torchaudio
 from safetensors.torch import load_file
 from torch.nn.utils.rnn import pad_sequence
 
@@ -17,6 +16,7 @@ from oasr.checkpoint.load import load
 from oasr.checkpoint.sniff import open_checkpoint
 from oasr.interfaces.architecture import Architecture
 from oasr.interfaces.frontend import FeatureBatch
+from oasr.plugin import Kind
 from oasr.registry import default_registry
 
 GOLDENS = [
@@ -47,14 +47,12 @@ def _recorded(folder: Path, device: str) -> Recorded:
     model = load(open_checkpoint(folder / "checkpoint", registry), registry, torch.float32, device)
     values = json.loads((folder / "expected.json").read_text())
     tensors = load_file(folder / "expected.safetensors", device)
-    others = [fbank(folder / clip["path_relative_to_this_file"]).to(device) for clip in values["clips"][1:]]
-    return Recorded(model, [tensors["clip0.features"], *others], values, tensors)
-
-
-def fbank(path: Path) -> torch.Tensor:
-    """WeNet's features, in double precision: those of float32 depend on the version of torch by up to 3e-4."""
-    samples = read_audio(path, target_rate=16_000).samples.double()[None] * 32768
-    return torchaudio.compliance.kaldi.fbank(samples, num_mel_bins=80, dither=0.0, energy_floor=0.0).float()
+    frontend = registry.create(Kind.FRONTEND, model.facts.frontend, model.facts.frontend_options).to(device)
+    features = []
+    for clip in values["clips"]:
+        samples = read_audio(folder / clip["path_relative_to_this_file"], target_rate=16_000).samples.to(device)
+        features.append(frontend.extract(samples[None], torch.tensor([len(samples)], device=device)).frames[0])
+    return Recorded(model, features, values, tensors)
 
 
 @pytest.fixture(scope="session")

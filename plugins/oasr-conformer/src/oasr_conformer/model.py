@@ -80,6 +80,7 @@ def facts(config: ConformerConfig) -> ModelFacts:
         sample_rate=features.sample_rate,
         frontend="kaldi-fbank",
         frontend_options={
+            "sample_rate": features.sample_rate,
             "mel_bins": features.mel_bins,
             "frame_length_ms": features.frame_length_ms,
             "frame_shift_ms": features.frame_shift_ms,

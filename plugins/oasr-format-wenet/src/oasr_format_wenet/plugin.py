@@ -13,5 +13,6 @@ def oasr_components() -> list[ComponentSpec]:
             "wenet",
             "WeNet: train.yaml, final.pt or training checkpoints, units.txt",
             "oasr_format_wenet.format:WeNetFormat",
+            requires=("yaml",),
         )
     ]

@@ -1,5 +1,6 @@
 """Reads train.yaml, WeNet's description of a model, and says which network it describes."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,21 @@ from oasr.errors import CheckpointError
 
 NAME = "train.yaml"
 
-_MODELS = {"asr_model", "ctl_model", "k2_model"}
+_MODELS = ("asr_model", "ctl_model", "k2_model")
 """Networks of the same shape; they differ in how they were trained."""
-_ENCODERS = {"conformer", "transformer"}
+_ENCODERS = ("conformer", "transformer")
 
 
-def read_train_yaml(path: Path) -> Mapping[str, Any]:
-    """Content of train.yaml. Raises `CheckpointError` when it is missing, damaged or no mapping."""
-    if not path.exists() and not path.is_symlink():
+def read_train_yaml(checkpoint: Path) -> Mapping[str, Any]:
+    """The description of a folder or of a file in it.
+
+    Raises `CheckpointError` when train.yaml is missing, damaged or no mapping.
+    """
+    path = description_of(checkpoint)
+    if not os.path.lexists(path):
         raise CheckpointError(
-            f"{path} is missing: what the weights do not tell, such as whether convolutions look ahead, stands there. "
-            "Copy it from the release or from the folder of the training."
+            f"{checkpoint} comes without {NAME}, which says what the weights do not tell, such as whether convolutions "
+            f"look ahead. Copy it from the release or the training to {path}."
         )
     require_sound(path)
     try:
@@ -35,7 +40,12 @@ def read_train_yaml(path: Path) -> Mapping[str, Any]:
     return content
 
 
-def architecture(path: Path, config: Mapping[str, Any]) -> str:
+def description_of(checkpoint: Path) -> Path:
+    """Where train.yaml of a folder, or of a file in it, is."""
+    return (checkpoint if checkpoint.is_dir() else checkpoint.parent) / NAME
+
+
+def architecture(checkpoint: Path, config: Mapping[str, Any]) -> str:
     """The component that runs the model. Raises `CheckpointError` naming a model of WeNet that is another network."""
     model, encoder = config.get("model", "asr_model"), config.get("encoder", "conformer")
     variant = None
@@ -52,7 +62,7 @@ def architecture(path: Path, config: Mapping[str, Any]) -> str:
     if variant is None:
         return "conformer"
     raise CheckpointError(
-        f"{path} describes {variant}. Of WeNet's models, those with a conformer or transformer encoder and a CTC "
+        f"{description_of(checkpoint)} describes {variant}. Of WeNet's models, those with a conformer or transformer encoder and a CTC "
         "output are read, with or without attention decoders."
     )
 
