@@ -262,6 +262,7 @@ def test_models_of_the_same_shape_are_not(release: Release, model: str, encoder:
     assert opened(release(model=model, encoder=encoder)).architecture == "conformer"
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")
 @pytest.mark.parametrize("name", ["final.zip", "final_quant.zip"])
 def test_torchscript_is_refused_by_name(release: Release, name: str) -> None:
     folder = release()
@@ -274,6 +275,7 @@ def test_torchscript_is_refused_by_name(release: Release, name: str) -> None:
             opened(path)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")
 def test_torchscript_under_the_name_of_weights_is_refused(release: Release) -> None:
     folder = release()
     torch.jit.script(torch.nn.Linear(2, 2)).save(folder / "final.pt")

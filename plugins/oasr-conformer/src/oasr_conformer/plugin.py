@@ -11,7 +11,7 @@ def oasr_components() -> list[ComponentSpec]:
         ComponentSpec(
             Kind.ARCHITECTURE,
             "conformer",
-            "Conformer (U2, U2++): whole recordings and live audio, CTC with attention rescoring",
+            "Conformer (U2, U2++): CTC and attention rescoring, also of live audio",
             "oasr_conformer.model:Conformer",
             config="oasr_conformer.config:ConformerConfig",
             capabilities=frozenset({"ctc-head", "rescoring-head"}),

@@ -7,11 +7,12 @@ from pydantic import BaseModel, Field, NonNegativeInt, PositiveFloat, PositiveIn
 
 from oasr.errors import CheckpointError
 from oasr.interfaces.format import Checkpoint
+from oasr.tokenizers.symbols import read_symbols
 from oasr_conformer.config import ConformerConfig
 from oasr_conformer.layers import ACTIVATIONS
-from oasr_conformer.symbols import symbol_faults
 from oasr_conformer.weights import DecoderSizes, Sizes, read_sizes
 
+_ENDS = ("<sos/eos>", "<eos>")
 _SUBSAMPLING = {"conv2d": 4, "conv2d6": 6, "conv2d8": 8}
 
 # What the network computes; other values of these settings are other networks.
@@ -139,7 +140,7 @@ def read_config(checkpoint: Checkpoint) -> ConformerConfig:
         *_contradictions(settings, sizes),
     ]
     config = _config(checkpoint, settings, sizes, faults)
-    faults += symbol_faults(checkpoint, sizes.vocabulary_size, config["decoder"])
+    faults += _symbol_faults(checkpoint, sizes.vocabulary_size, config["decoder"])
     if faults:
         raise CheckpointError(f"{checkpoint.path}: this Conformer cannot be used: {'; '.join(faults)}.")
     return ConformerConfig.model_validate(config)
@@ -170,6 +171,8 @@ def _unsupported(checkpoint: Checkpoint, settings: Settings) -> list[str]:
     activation = encoder.activation_type
     choices = [
         ("encoder_conf.input_layer", encoder.input_layer, _SUBSAMPLING),
+        ("encoder_conf.pos_enc_layer_type", _positions(settings), ("rel_pos", "abs_pos")),
+        ("encoder_conf.selfattention_layer_type", encoder.selfattention_layer_type, (None, "rel_selfattn", "selfattn")),
         ("encoder_conf.activation_type", activation or _default_activation(settings), ACTIVATIONS),
         ("decoder_conf.activation_type", decoder.activation_type, ACTIVATIONS),
         ("dataset_conf.feats_type", settings.dataset_conf.feats_type, ("fbank",)),
@@ -181,7 +184,7 @@ def _unsupported(checkpoint: Checkpoint, settings: Settings) -> list[str]:
             ("feature_extraction_conf.using_pitch", features.using_pitch, (False,)),
         ]
     found += [
-        f"{key} {value} is not supported, only {' and '.join(map(str, known))}"
+        f"{key} {value} is not supported, only {' and '.join(str(each) for each in known if each is not None)}"
         for key, value, known in choices
         if value not in known
     ]
@@ -297,6 +300,23 @@ def _tokenizer(checkpoint: Checkpoint, settings: Settings) -> str:
     """Old releases do not say; the SentencePiece model lies beside those that have one."""
     pieces = settings.tokenizer in (None, "bpe") and "sentencepiece" in checkpoint.files
     return "sentencepiece" if pieces else "symbols"
+
+
+def _symbol_faults(checkpoint: Checkpoint, vocabulary_size: int, decoder: Mapping[str, Any] | None) -> list[str]:
+    """Where the table of symbols beside the weights is not theirs."""
+    if "symbols" not in checkpoint.files:
+        return ["the table of symbols (units.txt or words.txt), which turns ids into text, is missing"]
+    path = checkpoint.files["symbols"]
+    symbols = read_symbols(path)
+    faults = []
+    if len(symbols) != vocabulary_size:
+        faults.append(f"{path.name} has {len(symbols)} symbols, the weights have {vocabulary_size}")
+    faults += [
+        f"{path.name} has {symbol} at {token}, train.yaml says {decoder['end']}"
+        for token, symbol in enumerate(symbols)
+        if decoder and symbol in _ENDS and token != decoder["end"]
+    ]
+    return faults
 
 
 def _positions(settings: Settings) -> str:

@@ -62,8 +62,8 @@ def architecture(checkpoint: Path, config: Mapping[str, Any]) -> str:
     if variant is None:
         return "conformer"
     raise CheckpointError(
-        f"{description_of(checkpoint)} describes {variant}. Of WeNet's models, those with a conformer or transformer encoder and a CTC "
-        "output are read, with or without attention decoders."
+        f"{description_of(checkpoint)} describes {variant}. Of WeNet's models, those with a conformer or "
+        "transformer encoder and a CTC output are read, with or without attention decoders."
     )
 
 
