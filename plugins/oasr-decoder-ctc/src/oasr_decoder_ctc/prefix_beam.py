@@ -113,7 +113,7 @@ class CTCPrefixBeam(FrameSynchronousDecoder):
             counts = kept.sum(dim=1)
             time = int(counts.max())
             places = (~kept).int().argsort(dim=1, stable=True)[:, :time]
-            log_probs = log_probs.gather(1, places[..., None].expand(-1, -1, log_probs.shape[-1]))
+            log_probs = log_probs[torch.arange(len(rows), device=device)[:, None], places]
         ages = batch.ages + lengths
         beams = batch.beams
         if time:
