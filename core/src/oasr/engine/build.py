@@ -112,7 +112,7 @@ def _search(
 ) -> tuple[LabelSynchronousDecoder | FrameSynchronousDecoder, Rescorer | None]:
     """The search, and what looks at its hypotheses again when that is what was chosen."""
     if isinstance(decoder, Rescorer):
-        first = registry.construct(Kind.DECODER, decoder.search, {})
+        first = registry.create(Kind.DECODER, decoder.search, {})
         if isinstance(first, FrameSynchronousDecoder):
             return first, decoder
         raise ConfigError(f'Decoder "{name}" rescores "{decoder.search}", which does not read frames in order')
