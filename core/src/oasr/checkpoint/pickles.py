@@ -62,7 +62,8 @@ def _load(path: Path, stand_ins: dict[str, type[_StandIn]] | None) -> Any:
     """What torch reads, with a stand-in for each class that it refuses; None refuses them."""
     import torch
 
-    known: list[tuple[Callable[..., Any], str] | Callable[..., Any]] = [(kind, name) for name, kind in (stand_ins or {}).items()]
+    known: list[Callable[..., Any] | tuple[Callable[..., Any], str]] = []
+    known += [(kind, name) for name, kind in (stand_ins or {}).items()]
     try:
         # Warnings are about a pickle that Python wrote, whose refusal says enough.
         with warnings.catch_warnings(action="ignore"), torch.serialization.safe_globals(known):
