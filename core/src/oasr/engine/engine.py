@@ -3,8 +3,8 @@
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, overload
 
@@ -12,6 +12,7 @@ import torch
 
 from oasr.audio import Audio, Source
 from oasr.config import EngineConfig
+from oasr.engine.batch import READ_AHEAD, Steps, read_each
 from oasr.engine.build import assemble
 from oasr.engine.frames import FrameRunner
 from oasr.engine.live import LiveStream
@@ -35,8 +36,6 @@ from oasr.plugin import Kind
 from oasr.registry import Registry, default_registry
 from oasr.scheduler.scheduler import Scheduler
 from oasr.types import DecodingOptions, EngineInfo, LiveOptions, Outcome, StepStats, StreamEvent, Transcript
-
-_READ_AHEAD = 2  # windows at hand for each row that decodes, so that the device does not wait for files
 
 
 class ASREngine:
@@ -73,14 +72,12 @@ class ASREngine:
         self._owners: dict[int, tuple[Request, Window]] = {}
         self._outcomes: dict[int, Outcome] = {}
         self._float32: Runner | FrameRunner | None = None
-        self._readers = Readers(config.audio.workers, _READ_AHEAD * self.info.rows)
+        self._readers = Readers(config.audio.workers, READ_AHEAD * self.info.rows)
         # Filled under a lock of their own, so that nobody waits for a step to hand something in.
         self._intake = threading.Lock()
         self._closed = False
         self._arrivals: list[Request] = []
         self._aborts: list[int] = []
-        self._fed: list[tuple[int, torch.Tensor, bool]] = []
-        self._events: dict[int, list[StreamEvent]] = {}
         registry.hooks.call("oasr_engine_started", info=self.info)
 
     def __enter__(self) -> "ASREngine":
@@ -146,7 +143,12 @@ class ASREngine:
                 f"transcribe_each takes many inputs, not {type(sources).__name__}; use transcribe for one"
             )
         options = self._checked(options or DecodingOptions())
-        return self._each(enumerate(sources), options)
+        steps = Steps(
+            lambda source: self._request(source, options), self._submit, self._unread, self._drive, self.abort
+        )
+        return read_each(
+            enumerate(sources), steps, lambda: self._scheduler.running > 0, self._config.audio.workers, self.info.rows
+        )
 
     def add_request(self, source: Source | Audio, options: DecodingOptions | None = None) -> int:
         """Hand in one input; its outcome comes from a later `step` or `run` under the id returned.
@@ -183,13 +185,12 @@ class ASREngine:
         Raises `RequestError` for anything else; an id that has ended is left alone.
         """
         chunk = as_samples(samples)
-        with self._intake:
-            self._fed.append((stream_id, chunk, is_last))
+        self._streams.feed(stream_id, chunk, is_last)
 
     def stream_events(self, stream_id: int) -> list[StreamEvent]:
         """What is new in a live stream since the last call; empty for an id that is not known any more."""
         with self._lock:
-            return self._events.pop(stream_id, [])
+            return self._streams.events(stream_id)
 
     def settle(self, stream_id: int) -> list[StreamEvent]:
         """Step until a live stream has read all that can be read of it; returns what is new in it."""
@@ -198,12 +199,12 @@ class ASREngine:
                 self._advance()
                 stream = self._streams.find(stream_id)
                 if stream is None or not stream.is_due:
-                    return self._events.pop(stream_id, [])
+                    return self._streams.events(stream_id)
 
     @property
     def busy(self) -> bool:
         """Whether a `step` has anything to do or to return."""
-        return bool(self._requests or self._arrivals or self._outcomes or self._fed or self._streams.busy)
+        return bool(self._requests or self._arrivals or self._outcomes or self._streams.busy)
 
     def step(self) -> dict[int, Outcome]:
         """Advance all requests a little; returns the outcomes of those from `add_request` that ended."""
@@ -272,56 +273,13 @@ class ASREngine:
                 raise RequestError("The engine is closed")
             self._arrivals.append(request)
 
-    def _each(
-        self, sources: Iterator[tuple[int, Source | Audio]], options: DecodingOptions
-    ) -> Iterator[tuple[int, Outcome]]:
-        workers = self._config.audio.workers
-        rows = self.info.rows
-        opening: dict[Future[Request], tuple[int, Source | Audio]] = {}
-        decoding: dict[Future[Outcome], tuple[int, Request]] = {}
-        exhausted = False
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="oasr-audio")
-        try:
-            while True:
-                at_hand = sum(max(1, len(request.open) + len(request.waiting)) for _, request in decoding.values())
-                while not exhausted and len(opening) + at_hand < _READ_AHEAD * rows:
-                    index, source = next(sources, (-1, ""))
-                    exhausted = index < 0
-                    if not exhausted:
-                        opening[pool.submit(self._request, source, options)] = (index, source)
-                if not opening and not decoding:
-                    return
-                # An idle device is better served by a full batch than by the first file that has been read.
-                filling = bool(opening) and (not decoding or (at_hand < rows and not self._scheduler.running))
-                if filling:
-                    wait(opening, return_when=FIRST_COMPLETED)
-                for opened in [future for future in opening if future.done()]:
-                    index, source = opening.pop(opened)
-                    waiter: Future[Outcome] = Future()
-                    try:
-                        request = opened.result()
-                        request.waiter = waiter
-                        self._submit(request)
-                        decoding[waiter] = (index, request)
-                    except OasrError as error:
-                        yield index, self._unread(source, error)
-                if not filling:
-                    self._drive(decoding)
-                for ended in [future for future in decoding if future.done()]:
-                    index, _ = decoding.pop(ended)
-                    yield index, ended.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for _, request in decoding.values():
-                self.abort(request.id)
-
     def _unread(self, source: Source | Audio, error: OasrError) -> Outcome:
         name = error.source if isinstance(error, AudioError) else source_name(source)
         outcome = Outcome(name, None, error)
         self._registry.hooks.call("oasr_request_finished", outcome=outcome)
         return outcome
 
-    def _drive(self, decoding: "dict[Future[Outcome], tuple[int, Request]]") -> None:
+    def _drive(self, decoding: "Collection[Future[Outcome]]") -> None:
         """Advance the engine, unless another thread just did so to the end of one of these."""
         with self._lock:
             if decoding and not any(future.done() for future in decoding):
@@ -333,8 +291,10 @@ class ASREngine:
         if self._closed:
             return
         self._admit()
-        self._advance_streams()
-        for request, error in self._readers.heard(idle=not (self._scheduler.waiting or self._scheduler.running)):
+        for stream, reason in self._streams.advance():  # live audio goes first: it cannot wait
+            self._end_stream(stream, reason)
+        idle = not (self._scheduler.waiting or self._scheduler.running or len(self._streams))
+        for request, error in self._readers.heard(idle=idle):
             if error is None:
                 self._schedule(request)
             else:
@@ -357,40 +317,21 @@ class ASREngine:
 
     def _admit(self) -> None:
         with self._intake:
-            arrivals, aborts, fed = list(self._arrivals), list(self._aborts), list(self._fed)
+            arrivals, aborts = list(self._arrivals), list(self._aborts)
             self._requests.update((request.id, request) for request in arrivals)
             self._arrivals.clear()
             self._aborts.clear()
-            self._fed.clear()
-        for stream_id, samples, is_last in fed:
-            stream = self._streams.find(stream_id)
-            if stream is not None:
-                stream.push(samples, is_last)
         for request in arrivals:
             self._schedule(request)
         for request_id in aborts:
             aborted = self._requests.get(request_id)
             if aborted is not None:
                 self._fail(aborted, RequestAbortedError(f"{aborted.source}: aborted before it finished"))
-            cancelled = self._streams.find(request_id)
+            cancelled = self._streams.close(request_id)
             if cancelled is not None:
-                self._streams.close(request_id)
                 self._end_stream(cancelled, RequestAbortedError(f"{cancelled.source}: aborted before it finished"))
 
-    def _advance_streams(self) -> None:
-        """Live audio goes first: it cannot wait."""
-        for stream, error in self._streams.advance():
-            self._end_stream(stream, error)
-        for stream in self._streams:
-            self._collect_events(stream)
-
-    def _collect_events(self, stream: LiveStream) -> None:
-        if stream.events:
-            self._events.setdefault(stream.id, []).extend(stream.events)
-            stream.events = []
-
     def _end_stream(self, stream: LiveStream, error: OasrError | None) -> None:
-        self._collect_events(stream)
         outcome = Outcome(stream.source, None if error else stream.transcript(), error)
         self._hand_out(stream.id, outcome, stream.waiter)
 

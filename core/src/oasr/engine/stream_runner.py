@@ -19,7 +19,7 @@ from oasr.interfaces.frontend import FeatureBatch
 from oasr.interfaces.streaming import StreamingEncoder, StreamView
 from oasr.types import DecodingOptions, LiveOptions
 
-_PAGED_STREAMS = 8  # streams of the longest kind that the pool for growing keys and values holds
+_PAGED_STREAMS = 2  # streams of the longest kind that the pool for growing keys and values holds
 
 
 class StreamRunner:

@@ -1,6 +1,7 @@
 """The live streams of one engine."""
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ from oasr.engine.stream_runner import StreamRunner
 from oasr.errors import OasrError, RequestError
 from oasr.interfaces.architecture import ModelFacts
 from oasr.interfaces.streaming import StreamingFacts
-from oasr.types import DecodingOptions, LiveOptions
+from oasr.types import DecodingOptions, LiveOptions, StreamEvent
 
 MakeRunner = Callable[[int, int | None], StreamRunner]
 """For a chunk size and a left context in encoder frames."""
@@ -22,7 +23,7 @@ MakeRunner = Callable[[int, int | None], StreamRunner]
 class Streams:
     """Streams by id; those of one chunk size and left context form a batch.
 
-    Not thread-safe: the engine's lock guards it.
+    Not thread-safe, but for `feed`: the engine's lock guards it.
     """
 
     def __init__(self, facts: ModelFacts, make_runner: MakeRunner):
@@ -30,6 +31,9 @@ class Streams:
         self._make_runner = make_runner
         self._runners: dict[tuple[int, int | None], StreamRunner] = {}
         self._homes: dict[int, tuple[StreamRunner, LiveStream]] = {}
+        self._fed: deque[tuple[int, torch.Tensor, bool]] = deque()
+        self._events: dict[int, list[StreamEvent]] = {}
+        """Not handed out yet."""
 
     def open(self, options: DecodingOptions, live: LiveOptions) -> LiveStream:
         """A new stream. Raises `RequestError` for what the model cannot do, or when there is no room."""
@@ -50,11 +54,21 @@ class Streams:
         home = self._homes.get(stream_id)
         return home[1] if home else None
 
-    def close(self, stream_id: int) -> None:
-        """Take a stream out; an id that is not there is left alone."""
+    def feed(self, stream_id: int, samples: torch.Tensor, last: bool) -> None:
+        """More samples (samples,) for a stream; any thread may call it."""
+        self._fed.append((stream_id, samples, last))
+
+    def events(self, stream_id: int) -> list[StreamEvent]:
+        """What is new in a stream since the last call."""
+        return self._events.pop(stream_id, [])
+
+    def close(self, stream_id: int) -> LiveStream | None:
+        """Take a stream out and return it; None when there is none of this id."""
         runner, stream = self._homes.pop(stream_id, (None, None))
         if runner is not None and stream is not None:
             runner.close(stream)
+            self._collect(stream)
+        return stream
 
     def __len__(self) -> int:
         return len(self._homes)
@@ -64,7 +78,7 @@ class Streams:
 
     @property
     def busy(self) -> bool:
-        return any(runner.busy for runner in self._runners.values())
+        return bool(self._fed) or any(runner.busy for runner in self._runners.values())
 
     @property
     def lag(self) -> float:
@@ -73,10 +87,22 @@ class Streams:
 
     def advance(self) -> list[tuple[LiveStream, OasrError | None]]:
         """Read what is due in all streams; returns those that ended, with the reason if it is an error."""
+        while self._fed:
+            stream_id, samples, last = self._fed.popleft()
+            fed = self.find(stream_id)
+            if fed is not None:
+                fed.push(samples, last)
         done = [each for runner in self._runners.values() if runner.busy for each in runner.advance()]
+        for stream in self:
+            self._collect(stream)
         for stream, _ in done:
             del self._homes[stream.id]
         return done
+
+    def _collect(self, stream: LiveStream) -> None:
+        if stream.events:
+            self._events.setdefault(stream.id, []).extend(stream.events)
+            stream.events = []
 
     def _chunk(self, facts: StreamingFacts, live: LiveOptions) -> int:
         if live.chunk is None:
