@@ -23,6 +23,7 @@ LOOK_AHEAD = {4: 6, 6: 10, 8: 14}
 """By subsampling: feature frames behind the first that the convolutions need for one encoder frame."""
 
 _KERNELS_AND_STRIDES = {4: ((3, 2), (3, 2)), 6: ((3, 2), (5, 3)), 8: ((3, 2), (3, 2), (3, 2))}
+_CONVOLUTION_NORM_EPSILON = 1e-5
 _HIDDEN = -3e4  # added to a score, leaves a weight of zero in every number format; rows that see nothing stay finite
 
 
@@ -92,16 +93,15 @@ class RelativeAttention(SelfAttention):
 class BatchNorm(nn.Module):
     """Batch normalisation over the last dimension, with the statistics of training."""
 
-    def __init__(self, width: int, epsilon: float):
+    def __init__(self, width: int):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(width))
         self.bias = nn.Parameter(torch.empty(width))
         self.mean = nn.Parameter(torch.empty(width))
         self.variance = nn.Parameter(torch.empty(width))
-        self._epsilon = epsilon
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        scale = self.weight * (self.variance + self._epsilon).rsqrt()
+        scale = self.weight * (self.variance + _CONVOLUTION_NORM_EPSILON).rsqrt()
         return x * scale + (self.bias - self.mean * scale)
 
 
@@ -120,14 +120,13 @@ class Pointwise(nn.Module):
 class Convolution(nn.Module):
     """The convolution module: a gate, a convolution of each channel over time, a norm, an activation."""
 
-    def __init__(self, layer: int, width: int, config: ConvolutionConfig, activation: str, epsilon: float):
+    def __init__(self, layer: int, width: int, config: ConvolutionConfig, activation: str):
         super().__init__()
         self.enter = Pointwise(width, 2 * width)
         self.depthwise = nn.Conv1d(
             width, width, config.kernel, groups=width, padding=0 if config.causal else config.kernel // 2
         )
-        norm = BatchNorm if config.norm == "batch" else nn.LayerNorm
-        self.norm = norm(width, epsilon)
+        self.norm = BatchNorm(width) if config.norm == "batch" else nn.LayerNorm(width, _CONVOLUTION_NORM_EPSILON)
         self.leave = Pointwise(width, width)
         self._layer = layer
         self._past = config.kernel - 1 if config.causal else None
@@ -161,7 +160,7 @@ class Block(nn.Module):
         self.attention_residual = Residual(width, epsilon, before)
         self.convolution = None
         if config.convolution:
-            self.convolution = Convolution(layer, width, config.convolution, config.activation, epsilon)
+            self.convolution = Convolution(layer, width, config.convolution, config.activation)
             self.convolution_residual = Residual(width, epsilon, before)
             self.norm = nn.LayerNorm(width, epsilon)
         self.feed_forward = FeedForward(width, config.feed_forward, config.activation)
@@ -210,7 +209,7 @@ class Encoder(nn.Module):
         """Features (batch, time, bins) to what the blocks read but for positions, and its lengths."""
         if self.feature_norm is not None:
             features = self.feature_norm(features)
-        x, lengths = self.subsampling(features.to(self.subsampling.out.bias.dtype), lengths)
+        x, lengths = self.subsampling(features.to(self.norm.weight.dtype), lengths)
         return x * math.sqrt(self.config.width), lengths
 
     def forward(self, x: torch.Tensor, context: Context) -> torch.Tensor:
@@ -239,7 +238,7 @@ class Encoder(nn.Module):
         else:
             added = (scores @ sinusoid.transpose(1, 2)).unflatten(1, (self.config.layers, -1)).transpose(0, 1)
         masked = added.masked_fill(~valid[:, None], _HIDDEN)
-        return masked[:, :, :, None].to(self.subsampling.out.bias.dtype)
+        return masked[:, :, :, None].to(self.norm.weight.dtype)
 
 
 class WholePass(Context):
@@ -270,7 +269,9 @@ class WholePass(Context):
         for start in range(0, query.shape[1], self._chunk):
             stop = start + self._chunk
             seen = slice(0 if self._left_context is None else max(0, start - self._left_context), stop)
-            attended.append(attention(query[:, start:stop], keys[:, seen], values[:, seen], mask[..., seen]))
+            # Attention on CUDA reads masks several numbers at a time, which faults where a part begins between them.
+            part = mask[..., seen].contiguous()
+            attended.append(attention(query[:, start:stop], keys[:, seen], values[:, seen], part))
         return torch.cat(attended, dim=1)
 
     def with_past(self, layer: int, x: torch.Tensor, reach: int) -> torch.Tensor:

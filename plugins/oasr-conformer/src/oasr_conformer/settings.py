@@ -24,13 +24,14 @@ _ENCODER_EXPECTS: Mapping[str, Any] = {
     "key_bias": True,
     "value_bias": True,
     "conv_bias": True,
+    "conv_norm_eps": 1e-5,
     "mlp_bias": True,
     "n_kv_head": None,
     "head_dim": None,
     "conv_inner_factor": 2,
     "final_norm": True,
 }
-_OF_CONVOLUTION = ("conv_bias", "conv_inner_factor", "final_norm")
+_OF_CONVOLUTION = ("conv_bias", "conv_norm_eps", "conv_inner_factor", "final_norm")
 _DECODER_EXPECTS: Mapping[str, Any] = {
     **{key: value for key, value in _ENCODER_EXPECTS.items() if key not in _OF_CONVOLUTION},
     "input_layer": "embed",
