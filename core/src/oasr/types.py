@@ -50,6 +50,8 @@ class Segment:
     """At which its window was read in the end."""
     words: tuple[Word, ...] = ()
     """Empty unless word timestamps were asked for."""
+    window_start: float = 0.0
+    """When its window begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,8 @@ class Transcript:
     """Code such as `en`: the one asked for or detected; None when the model does not tell."""
     duration: float
     """Seconds of audio read."""
+    task: Task = "transcribe"
+    """Whether the text is what was said or its English translation."""
     language_probability: float | None = None
     """How sure the model is of the language, among those allowed; None when it was asked for or is the only one."""
     truncated: bool = False
@@ -134,7 +138,16 @@ class DecodingOptions:
     task: Task = "transcribe"
     """`translate` writes English whatever is spoken."""
     prompt: str | None = None
-    """Text the model takes as said just before, for spelling and style."""
+    """Text the model takes as said just before the audio begins, for spelling and style.
+
+    It stands before the first window with speech, and longer only as part of what `condition_on_previous` keeps.
+    """
+    carry_prompt: bool = False
+    """Let `prompt` stand before every window."""
+    prefix: str | None = None
+    """Text that the first window with speech begins with; the model goes on from there."""
+    hotwords: tuple[str, ...] = ()
+    """Words and phrases to expect in every window, the most important first."""
     temperature: float = 0.0
     """0 takes the likeliest token; above it, tokens are drawn from the softmax at that temperature."""
     seed: int = 0
@@ -171,8 +184,7 @@ class DecodingOptions:
     def __post_init__(self) -> None:
         if self.task not in _TASKS:
             raise RequestError(f"task {self.task!r} is unknown; tasks are {' and '.join(_TASKS)}")
-        if self.prompt is not None and not _is_text(self.prompt):
-            raise RequestError(f"prompt must be text that can be written as UTF-8, not {self.prompt!r}")
+        self._check_prompts()
         if not _is_number(self.temperature) or not 0 <= self.temperature <= _HOTTEST:
             raise RequestError(f"temperature must be a number from 0 to {_HOTTEST}, not {self.temperature!r}")
         if not _is_whole(self.seed, least=0):
@@ -183,7 +195,7 @@ class DecodingOptions:
         for field in ("most_compression", "least_logprob", "most_silence"):
             if not _is_number(getattr(self, field)):
                 raise RequestError(f"{field} must be a number, not {getattr(self, field)!r}")
-        for field in ("timestamps", "word_timestamps", "condition_on_previous"):
+        for field in ("timestamps", "word_timestamps", "condition_on_previous", "carry_prompt"):
             if getattr(self, field) not in (True, False, None):
                 raise RequestError(f"{field} must be True or False, not {getattr(self, field)!r}")
         self._check_fallback()
@@ -201,6 +213,18 @@ class DecodingOptions:
         language = None if self.language is None else match(self.language, offered)
         codes = dict.fromkeys(match(language, offered) for language in self.languages)
         return replace(self, language=language, languages=tuple(codes))
+
+    def _check_prompts(self) -> None:
+        for field in ("prompt", "prefix"):
+            text = getattr(self, field)
+            if text is not None and not _is_text(text):
+                raise RequestError(f"{field} must be text that can be written as UTF-8, not {text!r}")
+        words = self.hotwords
+        if not isinstance(words, list | tuple) or not all(_is_text(word) and word.strip() for word in words):
+            raise RequestError(f"hotwords must be a list of words or phrases, none of them empty, not {words!r}")
+        object.__setattr__(self, "hotwords", tuple(words))
+        if self.carry_prompt and not (self.prompt or "").strip():
+            raise RequestError("carry_prompt needs a prompt to carry")
 
     def _check_search(self) -> None:
         for field in ("beam", "best_of", "n_best"):

@@ -82,6 +82,11 @@ def test_a_name_that_means_nothing_lists_the_packaged_models(
     assert connections == []
 
 
+def test_a_packaged_model_that_is_nearly_meant_is_suggested(make_registry: Callable[..., Registry]) -> None:
+    with pytest.raises(CheckpointError, match=r'installed: shipped\. Did you mean "shipped"\?'):
+        locate("Shiped", make_registry(SHIPPED))
+
+
 def test_a_cached_model_needs_no_connection(cached: Callable[..., Path], registry: Registry, connections: list) -> None:
     snapshot = cached("acme/speech", COMPLETE)
     started = time.monotonic()

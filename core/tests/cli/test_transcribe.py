@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -107,6 +108,12 @@ def test_skip_existing_reads_what_is_left(engine, here: Create, capsys) -> None:
     assert "skipping 1 of 2 inputs, whose output exists" in capsys.readouterr().err
 
 
+def test_skipping_nothing_is_not_worth_a_word(engine, here: Create, capsys) -> None:
+    here("a.wav")
+    assert main(["transcribe", "a.wav", "--model", "m", "-o", "out", "--skip-existing"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_skip_existing_loads_no_model_when_nothing_is_left(engine, here: Create, capsys) -> None:
     here("a.wav", "out/a.wav.txt")
     assert main(["transcribe", "a.wav", "-o", "out", "--skip-existing"]) == 0
@@ -150,6 +157,26 @@ def test_options_of_long_audio_reach_the_engine(engine, here: Create) -> None:
     assert config.detector.name == "energy"
 
 
+def test_options_of_prompts_and_search_reach_the_engine(engine, here: Create) -> None:
+    here("a.wav")
+    texts = ["--prompt", "P", "--carry-prompt", "--prefix", "X", "--hotwords", "Kaldi, Saint-Malo , a,"]
+    search = "--beam 4 --patience 2 --length-penalty 0.6 --best-of 3 --n-best 2"
+    assert main(["transcribe", "a.wav", *texts, *search.split()]) == 0
+    assert engine.options == [
+        DecodingOptions(
+            prompt="P",
+            carry_prompt=True,
+            prefix="X",
+            hotwords=("Kaldi", "Saint-Malo", "a"),
+            beam=4,
+            patience=2.0,
+            length_penalty=0.6,
+            best_of=3,
+            n_best=2,
+        )
+    ]
+
+
 def test_options_left_out_are_those_of_the_engine(engine, here: Create) -> None:
     here("a.wav")
     assert main(["transcribe", "a.wav"]) == 0
@@ -185,11 +212,68 @@ def test_flags_win_over_the_configuration_file(engine, here: Create) -> None:
     assert (config.model, config.device, config.audio.workers) == ("from file", "cpu", 3)
 
 
-def test_options_may_be_spelt_with_underscores(engine, here: Create) -> None:
+def test_a_command_line_of_openai_whisper_means_the_same(engine, here: Create) -> None:
     here("a.wav")
-    options = ["--output_dir=out", "--max_new_tokens", "3", "--word_timestamps", "--logprob_threshold", "-2"]
-    assert main(["transcribe", "a.wav", *options]) == 0
-    assert Path("out/a.wav.txt").is_file()
+    prompts = "--initial_prompt P --carry_initial_prompt True --condition_on_previous_text False"
+    search = "--best_of=5 --beam_size 5 --patience 1.5 --length_penalty 1 --temperature 0 --suppress_tokens 1,2"
+    thresholds = "--compression_ratio_threshold 3 --logprob_threshold -2 --no_speech_threshold 0.5"
+    output = "--output_dir out -f srt --word_timestamps True --task translate --language fr --model m --device cpu"
+    assert main(["transcribe", "a.wav", *prompts.split(), *search.split(), *thresholds.split(), *output.split()]) == 0
+    assert [path.name for path in Path("out").iterdir()] == ["a.wav.srt"]
+    assert engine.options == [
+        DecodingOptions(
+            language="fr",
+            task="translate",
+            prompt="P",
+            carry_prompt=True,
+            beam=5,
+            best_of=5,
+            patience=1.5,
+            length_penalty=1.0,
+            suppress_tokens=(1, 2),
+            word_timestamps=True,
+            condition_on_previous=False,
+            most_compression=3.0,
+            least_logprob=-2.0,
+            most_silence=0.5,
+        )
+    ]
+
+
+def test_a_command_line_of_whisper_cpp_means_the_same(engine, here: Create) -> None:
+    here("a.wav")
+    options = (
+        "-l fr --beam-size 5 --best-of 5 --prompt P --carry-initial-prompt --logprob-thold -2 --no-speech-thold 0.5"
+    )
+    assert main(["transcribe", "-m", "m", *options.split(), "a.wav"]) == 0
+    expected = {"language": "fr", "beam": 5, "best_of": 5, "least_logprob": -2.0, "most_silence": 0.5}
+    assert engine.options == [DecodingOptions(prompt="P", carry_prompt=True, **expected)]
+
+
+@pytest.mark.parametrize("spelling", ["--word-timestamps", "--word_timestamps", "--word_timestamps True"])
+def test_switches_may_have_a_value(engine, here: Create, spelling: str) -> None:
+    here("a.wav", "True", "False")
+    assert main(["transcribe", *spelling.split(), "a.wav"]) == 0
+    assert main(["transcribe", "--word_timestamps", "False", "a.wav", "True"]) == 0
+    assert [options.word_timestamps for options in engine.options] == [True, False]
+    assert sorted(map(str, engine.sources)) == ["True", "a.wav", "a.wav"]
+
+
+def test_translate_is_transcribe_with_another_task(engine, here: Create, capsys) -> None:
+    here("a.wav", "b.wav")
+    assert main(["translate", "b.wav", "a.wav", "--language", "fr", "--beam_size", "2", "--format", "json"]) == 0
+    assert engine.options == [DecodingOptions(task="translate", language="fr", beam=2)]
+    assert [json.loads(line)["source"] for line in capsys.readouterr().out.splitlines()] == ["b.wav", "a.wav"]
+    assert main(["transcribe", "a.wav"]) == 0
+    assert engine.options[-1].task == "transcribe"
+
+
+def test_translate_has_the_options_of_transcribe(capsys) -> None:
+    def options(command: str) -> set[str]:
+        assert main([command, "--help"]) == 0
+        return set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+
+    assert options("translate") == options("transcribe") >= {"--hotwords", "--beam", "--output-dir"}
 
 
 @pytest.mark.parametrize(
@@ -208,6 +292,11 @@ def test_options_may_be_spelt_with_underscores(engine, here: Create) -> None:
         (["a.wav", "--temperature", "-1"], "temperature must be"),
         (["a.wav", "--seed", "-1"], "seed must be"),
         (["a.wav", "--max-new-tokens", "0"], "max_new_tokens must be"),
+        (["a.wav", "--beam_size", "0"], "beam must be a whole number of at least 1"),
+        (["a.wav", "--patience", "0"], "patience must be"),
+        (["a.wav", "--n-best", "3", "--beam", "2"], "n_best=3 needs as many hypotheses"),
+        (["a.wav", "--best-of", "2", "--fallback", ""], "set temperature above 0 or a fallback"),
+        (["a.wav", "--carry-prompt"], "carry_prompt needs a prompt"),
         (["a.wav", "--language", "en", "--languages", "de"], "exclude each other"),
         (["a.wav", "--suppress-tokens", "1;2"], "--suppress-tokens 1;2: write token ids"),
         (["a.wav", "--fallback", "0.2;0.4"], "--fallback 0.2;0.4: write temperatures"),

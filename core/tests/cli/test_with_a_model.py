@@ -126,6 +126,21 @@ def test_a_full_disk_under_standard_output_is_one_message(tmp_path: Path) -> Non
     )
 
 
+def test_a_model_of_one_language_refuses_to_translate_by_name(tmp_path: Path) -> None:
+    done = run("translate", write_tone(tmp_path / "tone.wav"), "--model", MODEL)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert (
+        done.stderr == b"oasr: task 'translate' needs a multilingual checkpoint; this model only transcribes English\n"
+    )
+
+
+def test_hotwords_that_do_not_fit_are_a_warning(tmp_path: Path) -> None:
+    tone = write_tone(tmp_path / "tone.wav")
+    done = run("transcribe", tone, "--model", MODEL, "--hotwords", ",".join(f"Term{n}" for n in range(100)))
+    assert done.returncode == 0
+    assert f"oasr: {tone}: hotwords trimmed to the first".encode() in done.stderr
+
+
 def test_the_facts_of_the_packaged_model_are_told() -> None:
     done = subprocess.run(oasr("models", "--facts", "--json"), capture_output=True, check=False, timeout=300)
     [model] = [model for model in json.loads(done.stdout) if model["name"] == MODEL]

@@ -53,6 +53,38 @@ def test_a_point_that_ends_no_sentence_ends_no_cue(text: str) -> None:
     assert texts(shown(spoken(text, 0.5))) == [text]
 
 
+def test_a_sentence_that_goes_on_in_the_next_segment_is_cut_where_it_reads_best() -> None:
+    found = shown(
+        Segment(0.0, 4.0, "He began a confused complaint against the wizard who had vanished behind the curtain on"),
+        Segment(4.0, 4.5, "the left."),
+        Segment(4.5, 6.0, "Then he went."),
+    )
+    assert texts(found) == [
+        "He began a confused / complaint against the wizard",
+        "who had vanished behind / the curtain on the left.",
+        "Then he went.",
+    ]
+    assert [cue.end for cue in found[1:]] == [4500, 6000]
+
+
+@pytest.mark.parametrize(
+    ("second", "start"),
+    [
+        pytest.param("went home", 3.5, id="after a pause"),
+        pytest.param("went home", 2.5, id="that overlaps"),
+        pytest.param("We went home", 3.0, id="with a capital letter"),
+        pytest.param("回家了", 3.0, id="in a script without small letters"),
+        pytest.param("42 of them", 3.0, id="with a number"),
+    ],
+)
+def test_a_segment_that_may_be_another_sentence_has_its_own_cue(second: str, start: float) -> None:
+    assert texts(shown(Segment(1.0, 3.0, "and then we"), Segment(start, 5.0, second))) == ["and then we", second]
+
+
+def test_after_the_end_of_a_sentence_a_segment_has_its_own_cue() -> None:
+    assert texts(shown(Segment(1.0, 3.0, "Is it?"), Segment(3.0, 5.0, "it is"))) == ["Is it?", "it is"]
+
+
 def test_a_cue_ends_at_a_pause() -> None:
     [first, second] = shown(spoken("and then we waited for him", pause_before=("waited",)))
     assert (first, second) == (Cue(0, 900, ("and then we",)), Cue(1900, 2800, ("waited for him",)))

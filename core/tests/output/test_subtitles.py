@@ -234,7 +234,7 @@ def test_srt_and_vtt_tell_the_same(transcript: Transcript) -> None:
 @pytest.mark.parametrize("form", TIMED)
 def test_short_segments_are_written_as_openai_whisper_does(form: str) -> None:
     utils = pytest.importorskip("whisper.utils")
-    transcript = said("And so, my fellow Americans:", "ask not --> what", "your country 'can' do", start=3600.1234)
+    transcript = said("And so, my fellow Americans:", "Ask not --> what", "Your country 'can' do", start=3600.1234)
     writer = {"srt": utils.WriteSRT, "vtt": utils.WriteVTT, "tsv": utils.WriteTSV}[form]("")
     segments = [{"start": each.start, "end": each.end, "text": f" {each.text}"} for each in transcript.segments]
     file = io.StringIO()

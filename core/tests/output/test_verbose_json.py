@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +24,7 @@ def test_the_object_has_the_fields_of_the_api() -> None:
     words = (Word("Hello", 0.0, 0.5, 0.91234567), Word("13", 0.5, 1.0, interpolated=True))
     segments = (
         Segment(0.0, 1.0, "Hello 13.", (1, 2), -0.25, 0.9, 0.01, 0.2, words),
-        Segment(30.00049, 31.5, "Yes.", (3,)),
+        Segment(30.00049, 31.5, "Yes.", (3,), window_start=28.0),
     )
     assert read(Transcript("Hello 13. Yes.", segments, "en", 31.50004)) == {
         "task": "transcribe",
@@ -46,7 +47,7 @@ def test_the_object_has_the_fields_of_the_api() -> None:
             },
             {
                 "id": 1,
-                "seek": 3000,
+                "seek": 2800,
                 "start": 30.0,
                 "end": 31.5,
                 "text": " Yes.",
@@ -61,6 +62,7 @@ def test_the_object_has_the_fields_of_the_api() -> None:
             {"word": "Hello", "start": 0.0, "end": 0.5, "confidence": 0.9123},
             {"word": "13", "start": 0.5, "end": 1.0, "interpolated": True},
         ],
+        "usage": {"type": "duration", "seconds": 32},
     }
 
 
@@ -72,7 +74,25 @@ def test_silence_has_no_segments_and_may_have_no_language() -> None:
         "duration": 1.0,
         "text": "",
         "segments": [],
+        "usage": {"type": "duration", "seconds": 1},
     }
+
+
+def test_a_translation_says_so_and_is_in_english() -> None:
+    found = read(Transcript("Hello.", (), "fr", 1.0, "translate"))
+    assert (found["task"], found["language"], found["language_code"]) == ("translate", "english", "en")
+
+
+@pytest.mark.oracle
+def test_the_client_of_openai_finds_every_field_that_it_knows() -> None:
+    types = pytest.importorskip("openai.types.audio", reason="reads the answer: pip install openai")
+    words = (Word("Hello.", 0.0, 0.5, 0.9),)
+    written = WRITERS["verbose_json"].document(
+        "a.wav", Transcript("Hello.", (Segment(0, 1, "Hello.", words=words),), "en", 1.0)
+    )
+    found = types.TranscriptionVerbose.model_validate_json(written)
+    for part in (found, found.segments[0], found.words[0], found.usage):
+        assert part.model_fields_set >= set(type(part).model_fields)
 
 
 def test_texts_of_segments_joined_are_the_text_also_where_no_spaces_are_written() -> None:

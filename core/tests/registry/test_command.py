@@ -1,5 +1,6 @@
 """The `oasr` command: what it imports when, and how errors become exit codes."""
 
+import re
 import subprocess
 import sys
 from types import ModuleType
@@ -7,6 +8,7 @@ from types import ModuleType
 import pytest
 import typer
 
+import oasr.builtin.plugin
 import oasr.registry
 from oasr import __version__
 from oasr.cli.main import main
@@ -156,6 +158,13 @@ def test_version(capsys) -> None:
 def test_show_finds_a_plugin_by_a_component(capsys) -> None:
     assert main(["plugins", "show", "bucketed"]) == 0
     assert "distribution: oasr-core" in capsys.readouterr().out
+
+
+def test_show_tells_where_the_code_lies_which_metadata_of_an_editable_install_does_not(capsys) -> None:
+    assert main(["plugins", "show", "core"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(rf"code: +{re.escape(str(oasr.builtin.plugin.__file__))}$", out, re.MULTILINE)
+    assert re.search(r"metadata: +\S", out)
 
 
 def test_show_of_something_unknown_suggests(capsys) -> None:

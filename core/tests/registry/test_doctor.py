@@ -31,6 +31,38 @@ def test_a_torch_that_cannot_be_loaded_is_a_finding(tmp_path: Path) -> None:
     assert checks["plugin core"]["level"] == "ok"
 
 
+TORCH = """
+class cuda:
+    is_available = staticmethod(lambda: False)
+class version:
+    cuda = {!r}
+"""
+
+
+@pytest.mark.parametrize(
+    ("driver", "cuda", "level", "finding"),
+    [
+        (False, "13.0", "ok", "CPU only; no NVIDIA driver found"),
+        (False, None, "ok", "CPU only; no NVIDIA driver found"),
+        (True, "13.0", "warn", "torch for CUDA 13.0 cannot use"),
+        (True, None, "warn", "torch is built without CUDA"),
+    ],
+)
+def test_a_machine_without_a_gpu_lacks_nothing(
+    tmp_path: Path, driver: bool, cuda: str | None, level: str, finding: str
+) -> None:
+    if Path("/proc/driver/nvidia").exists():
+        pytest.skip("there is a driver")
+    (tmp_path / "torch.py").write_text(TORCH.format(cuda))
+    (tmp_path / "bin").mkdir()
+    if driver:
+        (tmp_path / "bin" / "nvidia-smi").write_text("#!/bin/sh\n")
+        (tmp_path / "bin" / "nvidia-smi").chmod(0o755)
+    _, checks = checks_of({"PATH": str(tmp_path / "bin")}, tmp_path)
+    assert checks["devices"]["level"] == level
+    assert finding in checks["devices"]["finding"]
+
+
 @pytest.mark.parametrize(("declared", "level"), [("acme_x.plugin", None), ("acme_x.renamed", "warn")])
 def test_an_editable_install_that_is_out_of_date(site, tmp_path: Path, declared: str, level: str | None) -> None:
     folder = site("acme-x", SOUND)

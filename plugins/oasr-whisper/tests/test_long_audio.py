@@ -14,6 +14,7 @@ from oasr.audio import Audio, read_audio
 from oasr.cli.main import main
 from oasr.engine import ASREngine, DecodingOptions, EngineConfig
 from oasr.engine.window import Decoded, Hypothesis, Window
+from oasr.output.formats import WRITERS
 from oasr.plugin import Kind
 from oasr.registry import default_registry
 from oasr.types import Transcript
@@ -109,10 +110,7 @@ def test_without_speech_there_is_no_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    sounds = {"silence": torch.zeros, "noise": noise, "chord": chord}
-    for name, sound in sounds.items():
-        for seconds in (1, 5, 30):
-            write(tmp_path / f"{name}-{seconds}.wav", sound(seconds * RATE))
+    write_sounds(tmp_path)
     assert main(["transcribe", str(tmp_path), "--model", MODEL, "--quiet", "--format", form]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 9
@@ -121,6 +119,34 @@ def test_without_speech_there_is_no_text(
             assert line.endswith(".wav:")
         else:
             assert (json.loads(line)["text"], json.loads(line)["segments"]) == ("", [])
+
+
+EMPTY = {"txt": "\n", "srt": "", "vtt": "WEBVTT\n\n", "tsv": "start\tend\ttext\n", "lrc": ""}
+
+
+@pytest.mark.parametrize("options", [[], ["--detector", "energy"], ["--word-timestamps"]])
+def test_without_speech_every_format_is_valid_and_empty(tmp_path: Path, options: list[str]) -> None:
+    write_sounds(tmp_path / "in")
+    forms = ["--format", ",".join(WRITERS), "-o", str(tmp_path / "out")]
+    assert main(["transcribe", str(tmp_path / "in"), "--model", MODEL, "--quiet", *forms, *options]) == 0
+    written = sorted((tmp_path / "out").iterdir())
+    assert len(written) == 9 * len(WRITERS)
+    for path in written:
+        content, form = path.read_text(), path.suffix.removeprefix(".")
+        if form in EMPTY:
+            assert content == EMPTY[form]
+        else:
+            found = json.loads(content)
+            assert (found["text"], found["segments"]) == ("", [])
+            assert found["language"] in ("en", "english")
+
+
+def write_sounds(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    sounds = {"silence": torch.zeros, "noise": noise, "chord": chord}
+    for name, sound in sounds.items():
+        for seconds in (1, 5, 30):
+            write(folder / f"{name}-{seconds}.wav", sound(seconds * RATE))
 
 
 def write(path: Path, samples: torch.Tensor) -> None:

@@ -9,6 +9,7 @@ from oasr.checkpoint.hub_files import missing_files, wanted
 from oasr.errors import CheckpointError, ModelNotFoundError, UnknownComponentError
 from oasr.plugin import Kind
 from oasr.registry import Registry
+from oasr.registry.hints import did_you_mean
 
 
 def locate(model: str | Path | None, registry: Registry) -> Path:
@@ -59,10 +60,10 @@ def _is_packaged(name: str, registry: Registry) -> bool:
 
 
 def _unknown(text: str, registry: Registry) -> str:
-    packaged = ", ".join(registry.names(Kind.MODEL)) or "none"
+    packaged = registry.names(Kind.MODEL)
     return (
         f"There is no file, folder or packaged model {text!r}, and it is not a Hub id such as openai/whisper-tiny. "
-        f"Packaged models installed: {packaged}."
+        f"Packaged models installed: {', '.join(packaged) or 'none'}.{did_you_mean(text, packaged)}"
     )
 
 

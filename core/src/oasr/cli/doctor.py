@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import platform
+import shutil
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
@@ -88,11 +89,15 @@ def _devices() -> Iterator[Check]:
         yield Check("warn", "devices", "unknown, because torch cannot be imported", "Repair torch first.")
         return
     if not torch.cuda.is_available():
-        if torch.version.cuda is None:
-            yield Check("ok", "devices", "CPU only; this torch is built without CUDA")
+        if not shutil.which("nvidia-smi") and not Path("/proc/driver/nvidia").exists():
+            yield Check("ok", "devices", "CPU only; no NVIDIA driver found")
+        elif torch.version.cuda is None:
+            advice = "Install a build of torch for CUDA: https://pytorch.org/get-started/locally"
+            yield Check("warn", "devices", "CPU only; there is an NVIDIA GPU, but torch is built without CUDA", advice)
         else:
-            advice = "Without an NVIDIA GPU ignore this; with one, see that `nvidia-smi` works."
-            yield Check("warn", "devices", f"CPU only; torch is built for CUDA {torch.version.cuda}", advice)
+            advice = "See that `nvidia-smi` works, and that CUDA_VISIBLE_DEVICES hides nothing."
+            found = f"CPU only; there is an NVIDIA GPU, which torch for CUDA {torch.version.cuda} cannot use"
+            yield Check("warn", "devices", found, advice)
         return
     for index in range(torch.cuda.device_count()):
         facts = torch.cuda.get_device_properties(index)

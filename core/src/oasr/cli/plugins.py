@@ -13,6 +13,7 @@ configuration, null when a required module is absent. Everything else is text, a
 """
 
 import json
+import sys
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -113,7 +114,8 @@ def _description(registry: Registry, record: PluginRecord) -> str:
         "reason": record.reason,
         "note": record.note,
         "module": record.module,
-        "location": record.location,
+        "code": getattr(sys.modules.get(record.module), "__file__", None),
+        "metadata": record.location,
         "imported in": f"{record.import_seconds:.3f} s",
     }
     lines = [record.name, *(f"  {key + ':':14}{value}" for key, value in facts.items() if value)]

@@ -1,4 +1,4 @@
-"""`oasr transcribe`: audio in, text out, for one input or a hundred thousand.
+"""`oasr transcribe` and `oasr translate`: audio in, text out, for one input or a hundred thousand.
 
 Standard output carries results and nothing else. Whatever the command line alone can tell to be wrong is told before
 the model loads, and a bad input never stops the others.
@@ -8,9 +8,10 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
+from typer.core import TyperCommand
 
 from oasr.cli.config import Sets
 from oasr.cli.inputs import Input, gather, is_single
@@ -32,7 +33,25 @@ _ENCODINGS = ("alaw", "mulaw", "s16le")  # of oasr.audio.RawAudio, whose import 
 
 _DEFAULTS = DecodingOptions()
 
+_SETTINGS = {"token_normalize_func": lambda word: word.replace("_", "-")}
+
 app = typer.Typer(add_completion=False)
+translate_app = typer.Typer(add_completion=False)
+
+
+class _Command(TyperCommand):
+    """Takes switches also as openai-whisper writes them: `--word_timestamps True`, `--word_timestamps False`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        flags = [each for each in self.params if getattr(each, "is_flag", False) and not each.secondary_opts]
+        switches = {name for each in flags for name in each.opts}
+        left: list[str] = []
+        for word in args:
+            if word in ("True", "False") and left and left[-1].replace("_", "-") in switches:
+                left = left if word == "True" else left[:-1]
+            else:
+                left.append(word)
+        return super().parse_args(ctx, left)
 
 
 class BrokenOffError(OasrError):
@@ -46,7 +65,13 @@ def open_engine(config: EngineConfig) -> "ASREngine":
     return ASREngine(config)
 
 
-@app.command(context_settings={"token_normalize_func": lambda word: word.replace("_", "-")})
+@app.command(cls=_Command, context_settings=_SETTINGS)
+@translate_app.command(
+    cls=_Command,
+    # The same command, of whose options one has another default.
+    context_settings=_SETTINGS | {"default_map": {"task": "translate"}},
+    help="Write down in English what is said in audio and video files; the options are those of oasr transcribe.",
+)
 def transcribe(
     inputs: Annotated[
         list[str],
@@ -64,6 +89,8 @@ def transcribe(
         str,
         typer.Option(
             "--format",
+            "--output-format",
+            "-f",
             metavar="|".join(WRITERS),
             help="Format of results; into a folder also several, as txt,srt. Only txt and json print several inputs.",
         ),
@@ -82,10 +109,40 @@ def transcribe(
     rate: Annotated[
         int | None, typer.Option(min=1, max=768_000, help="Sample rate of inputs without a header, such as 8000.")
     ] = None,
-    language: Annotated[str | None, typer.Option(help="Language spoken, such as en; detected if absent.")] = None,
+    language: Annotated[
+        str | None, typer.Option("--language", "-l", help="Language spoken, such as en; detected if absent.")
+    ] = None,
     languages: Annotated[str | None, typer.Option(help="Detect among these only, such as en,de.")] = None,
     task: Annotated[str, typer.Option(help="transcribe, or translate into English.")] = "transcribe",
-    prompt: Annotated[str | None, typer.Option(help="Text taken as said before, for spelling and style.")] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt", "--initial-prompt", help="Text taken as said before the audio, for spelling and style."
+        ),
+    ] = None,
+    carry_prompt: Annotated[
+        bool,
+        typer.Option("--carry-prompt", "--carry-initial-prompt", help="Put the prompt before every window of audio."),
+    ] = False,
+    prefix: Annotated[str | None, typer.Option(help="Text that the transcript begins with.")] = None,
+    hotwords: Annotated[
+        str | None, typer.Option(help="Words and phrases to expect throughout, such as 'Kaldi,Saint-Malo'.")
+    ] = None,
+    beam: Annotated[
+        int, typer.Option("--beam", "--beam-size", help="Hypotheses followed at temperature 0.")
+    ] = _DEFAULTS.beam,
+    patience: Annotated[
+        float, typer.Option(help="A beam search ends once so many times the beam have ended.")
+    ] = _DEFAULTS.patience,
+    length_penalty: Annotated[
+        float | None, typer.Option(help="Alpha of Wu et al., 2016; mean probability if absent.")
+    ] = None,
+    best_of: Annotated[
+        int, typer.Option(help="Texts drawn above temperature 0, of which the best is taken.")
+    ] = _DEFAULTS.best_of,
+    n_best: Annotated[
+        int, typer.Option(help="Hypotheses of each window of audio that --format json tells.")
+    ] = _DEFAULTS.n_best,
     temperature: Annotated[float, typer.Option(help="0 takes the likeliest token; above, tokens are drawn.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     max_new_tokens: Annotated[int | None, typer.Option(help="Most tokens for each window of audio.")] = None,
@@ -98,7 +155,11 @@ def transcribe(
     ] = False,
     condition_on_previous: Annotated[
         bool,
-        typer.Option("--condition-on-previous", help="Read each window of audio with the text before it in mind."),
+        typer.Option(
+            "--condition-on-previous",
+            "--condition-on-previous-text",
+            help="Read each window of audio with the text before it in mind.",
+        ),
     ] = False,
     fallback: Annotated[
         str | None, typer.Option(help="Temperatures at which bad text is read again, such as 0.2,0.4; '' for none.")
@@ -107,10 +168,20 @@ def transcribe(
         float, typer.Option(help="Text that compresses better than this is repetitive, and bad.")
     ] = _DEFAULTS.most_compression,
     logprob_threshold: Annotated[
-        float, typer.Option(help="Text of a lower mean log-probability is improbable, and bad.")
+        float,
+        typer.Option(
+            "--logprob-threshold",
+            "--logprob-thold",
+            help="Text of a lower mean log-probability is improbable, and bad.",
+        ),
     ] = _DEFAULTS.least_logprob,
     no_speech_threshold: Annotated[
-        float, typer.Option(help="Improbable text, more likely than this without speech, is silence.")
+        float,
+        typer.Option(
+            "--no-speech-threshold",
+            "--no-speech-thold",
+            help="Improbable text, more likely than this without speech, is silence.",
+        ),
     ] = _DEFAULTS.most_silence,
     suppress_tokens: Annotated[
         str | None, typer.Option(help="Token ids never to produce, such as 1,2; '' for none. Default: the model's own.")
@@ -142,6 +213,14 @@ def transcribe(
         languages=tuple(_listed(languages or "")),
         task=task,  # type: ignore[arg-type]  # which DecodingOptions checks
         prompt=prompt,
+        carry_prompt=carry_prompt,
+        prefix=prefix,
+        hotwords=tuple(_listed(hotwords or "")),
+        beam=beam,
+        patience=patience,
+        length_penalty=length_penalty,
+        best_of=best_of,
+        n_best=n_best,
         temperature=temperature,
         seed=seed,
         max_new_tokens=max_new_tokens,
@@ -179,7 +258,8 @@ def transcribe(
 
 def _without_existing(batch: dict[int, Input], folder: OutputFolder, progress: BatchProgress) -> dict[int, Input]:
     left = {index: each for index, each in batch.items() if each.error or not folder.holds(index)}
-    progress.note(f"skipping {len(batch) - len(left)} of {len(batch)} inputs, whose output exists")
+    if len(left) < len(batch):
+        progress.note(f"skipping {len(batch) - len(left)} of {len(batch)} inputs, whose output exists")
     return left
 
 

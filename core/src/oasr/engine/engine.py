@@ -200,6 +200,8 @@ class ASREngine:
         for option, offered in (("timestamps", self.facts.timestamps), ("word_timestamps", self.facts.word_timestamps)):
             if getattr(options, option) and not offered:
                 raise RequestError(f"{self.info.architecture} cannot honour {option}; leave it unset")
+        if options.condition_on_previous and self._parts.detector is not None:
+            raise RequestError("condition_on_previous: what a detector finds is read at once; leave one of them out")
         options = options.in_codes_of(self.facts.languages)
         self._runner.check(options)
         return options

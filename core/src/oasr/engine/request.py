@@ -34,6 +34,7 @@ class Place:
 
     start: int
     """In samples."""
+    options: DecodingOptions
     context: tuple[int, ...] = ()
     """Text tokens read just before."""
     is_after_whole: bool = False
@@ -59,6 +60,8 @@ class Request:
     """Of a single piece: what has been decoded from the window that is being read on. None where pieces are many."""
     waiter: "Future[Outcome] | None" = None
     """Who gets the outcome; None leaves it to `step`."""
+    cut: bool = False
+    """Of many pieces: whether there has been one."""
     place: Place | None = None
     """Of a single piece: where the next window starts, when too few samples have been decoded for it."""
     reading: "Future[list[Piece]] | None" = None
@@ -96,7 +99,10 @@ class Request:
     def hear(self, pieces: Sequence[Piece]) -> None:
         """Take what has been decoded."""
         if self.ahead is None:
-            self.waiting += [self._window(piece.start, piece.samples, (), self.options) for piece in pieces]
+            for piece in pieces:
+                options = self._behind_the_first() if self.cut else self.options
+                self.waiting.append(self._window(piece.start, piece.samples, (), options))
+                self.cut = True
             return
         for piece in pieces:
             self.ahead.add(piece.samples)
@@ -161,11 +167,15 @@ class Request:
                 no_speech_prob=decoded.silence,
                 temperature=options.temperature,
                 words=tuple(replace(word, start=offset + word.start, end=offset + word.end) for word in words),
+                window_start=offset,
             )
             self.segments.append((window.start_samples, said, segment))
         # What was drawn at a high temperature is no good context (openai/whisper resets it above 0.5).
-        kept = window.context + context if options.condition_on_previous and options.temperature <= 0.5 else ()
-        self._go_on(window, resume, kept)
+        remembered = silent or (options.condition_on_previous and options.temperature <= 0.5)
+        following = self._behind_the_first(
+            prompt=options.prompt if remembered else None, prefix=options.prefix if silent else None
+        )
+        self._go_on(window, resume, window.context + context if remembered else (), following)
 
     def _alternatives(self, window: Window, decoded: Decoded, tokenizer: Tokenizer) -> NBest:
         """The texts of a window; hypotheses that differ in control tokens alone are one."""
@@ -180,7 +190,11 @@ class Request:
             alternatives=tuple(starmap(Alternative, texts.items()))[: window.options.n_best],
         )
 
-    def _go_on(self, window: Window, resume: float, context: tuple[int, ...]) -> None:
+    def _behind_the_first(self, prompt: str | None = None, prefix: str | None = None) -> DecodingOptions:
+        """Options of a window behind the first, which has a prompt and a prefix only if they are left from before."""
+        return replace(self.options, prompt=self.options.prompt if self.options.carry_prompt else prompt, prefix=prefix)
+
+    def _go_on(self, window: Window, resume: float, context: tuple[int, ...], options: DecodingOptions) -> None:
         shortest = SHORTEST_SECONDS * self.facts.sample_rate
         read_samples = round(resume * self.facts.sample_rate)
         if read_samples < shortest:
@@ -188,9 +202,9 @@ class Request:
         start = window.start_samples + read_samples
         if self.ahead is not None:
             self.ahead.drop(start)
-            self._go_to(Place(start, context, len(window.samples) == self.facts.max_input_samples))
+            self._go_to(Place(start, options, context, len(window.samples) == self.facts.max_input_samples))
         elif len(window.samples) - read_samples >= shortest:
-            self.waiting.insert(0, self._window(start, window.samples[read_samples:], context, self.options))
+            self.waiting.insert(0, self._window(start, window.samples[read_samples:], context, options))
 
     def _go_to(self, place: Place | None) -> None:
         """Let the next window of a single piece wait its turn, once there are samples for it."""
@@ -204,7 +218,7 @@ class Request:
         self.place = None
         if rest >= SHORTEST_SECONDS * self.facts.sample_rate or (rest and not place.start):
             samples = self.ahead.between(place.start, place.start + longest)
-            self.waiting.insert(0, self._window(place.start, samples, place.context, self.options))
+            self.waiting.insert(0, self._window(place.start, samples, place.context, place.options))
         elif rest and place.is_after_whole:
             self.notes.append(_unread(rest / self.facts.sample_rate))
 
@@ -219,6 +233,7 @@ class Request:
             segments=tuple(segment for _, _, segment in ordered),
             language=self.language,
             duration=self.supply.duration,
+            task=self.options.task,
             language_probability=self.language_probability,
             truncated=self.supply.truncated,
             notes=(*self.supply.notes, *self.notes),
@@ -245,14 +260,14 @@ def new_request(
     cutter: Cutter
     if detector is not None:
         cutter = Spoken(detector, rate, longest)
-    elif options.timestamps:
+    elif options.timestamps or options.condition_on_previous:
         cutter, ahead = Continuous(), Backlog()
     else:
         shortest = math.ceil(SHORTEST_SECONDS * rate)
         cutter = Consecutive(longest, shortest, lambda rest: stream.findings.note(_unread(rest / rate)))
     supply = Supply(stream, cutter, longest)
     request = Request(next(_ids), supply, options, facts, frames, language, ahead)
-    request.place = Place(0)
+    request.place = Place(0, options)
     try:
         request.hear(supply.begin())
     except OasrError:

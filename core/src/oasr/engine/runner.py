@@ -70,6 +70,8 @@ class Runner:
         """Raise `RequestError` for what the model or the search cannot honour."""
         self._head.check(options)
         self._decoder.check(options)
+        if options.prompt or options.prefix or options.hotwords:  # which have to fit
+            self._head.prompt(options, options.language, (), self._tokenizer)
 
     def frames(self, samples: int) -> int:
         """Feature frames a window of so many samples costs."""

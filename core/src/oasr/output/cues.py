@@ -1,17 +1,18 @@
 """Subtitles as a viewer can read them: a few words at a time, on few short lines.
 
-A cue ends with its segment, at a pause, and at the end of a sentence that is not too short to read. What is then still
-too long is halved, best where a clause ends or the speaker hesitates, until it fits.
+A cue ends with its segment, at a pause, and at the end of a sentence that is not too short to read. A segment that
+breaks off in the middle of a sentence ends nothing: models cut there for reasons of their own. What is then still too
+long is halved, best where a clause ends or the speaker hesitates, until it fits.
 """
 
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from oasr.output.units import MOST_WIDTH, Unit, units
-from oasr.types import Transcript
+from oasr.types import Segment, Transcript
 
 _MOST_MS = 7000
 _LEAST_MS = 800  # where the next cue leaves room
@@ -38,8 +39,8 @@ def cues(transcript: Transcript, most_lines: int) -> list[Cue]:
     """The cues of a transcript in order of time, without overlap and without empty lines, in one or two lines each."""
     parts = [
         part
-        for segment in transcript.segments
-        for phrase in _phrases(units(segment))
+        for passage in _passages(transcript.segments)
+        for phrase in _phrases(passage)
         for part in _fitting(phrase, most_lines)
     ]
     parts.sort(key=lambda part: part[0].start)
@@ -75,6 +76,33 @@ def placed(
     return list(zip(starts, ends, strict=True))
 
 
+def _passages(segments: Sequence[Segment]) -> Iterator[list[Unit]]:
+    """The units of each segment, together with those of the next when it goes on with the sentence."""
+    passage: list[Unit] = []
+    for segment in segments:
+        found = units(segment)
+        if not found:
+            continue
+        if passage and _goes_on(passage[-1], found[0]):
+            found[0] = replace(found[0], space=" ")
+        elif passage:
+            yield passage
+            passage = []
+        passage += found
+    if passage:
+        yield passage
+
+
+def _goes_on(unit: Unit, following: Unit) -> bool:
+    """Whether a sentence surely goes on in the next segment: scripts without small letters do not tell."""
+    is_near = 0 <= following.start - unit.end < _PAUSE_SECONDS
+    return is_near and _begins_small(following) and not _SENTENCE_END.search(unit.text)
+
+
+def _begins_small(unit: Unit) -> bool:
+    return next(filter(str.isalnum, unit.text), "").islower()
+
+
 def _phrases(pieces: Sequence[Unit]) -> Iterator[list[Unit]]:
     phrase: list[Unit] = []
     for unit, following in zip(pieces, [*pieces[1:], None], strict=False):
@@ -92,8 +120,7 @@ def _phrases(pieces: Sequence[Unit]) -> Iterator[list[Unit]]:
 def _ends_sentence(unit: Unit, following: Unit) -> bool:
     if not _SENTENCE_END.search(unit.text) or _ABBREVIATION.fullmatch(unit.text):
         return False
-    first = next(filter(str.isalnum, following.text), "")
-    return not first.islower()
+    return not _begins_small(following)
 
 
 def _fitting(phrase: list[Unit], most_lines: int) -> Iterator[list[Unit]]:

@@ -5,11 +5,13 @@ here; `subtitles` and `verbose_json` hold the others.
 
 Format `json` is one object with everything known about an input:
 
-    {"source", "text", "language", "language_probability", "duration", "truncated", "notes",
-     "segments": [{"start", "end", "text", "avg_logprob", "tokens"}]}
+    {"source", "task", "text", "language", "language_probability", "duration", "truncated", "notes",
+     "segments": [{"start", "end", "text", "avg_logprob", "compression_ratio", "no_speech_prob", "temperature",
+                   "window_start", "tokens", "words": [{"text", "start", "end", "confidence", "interpolated"}]}],
+     "n_best": [{"start", "end", "alternatives": [{"text", "avg_logprob"}]}]}
 
-Times are seconds, rounded to milliseconds. A stream of many inputs has one object a line, and
-`{"source", "error"}` for an input that failed.
+`language` is the one spoken, also of a translation. What is not known is null. Times are seconds, rounded to
+milliseconds. A stream of many inputs has one object a line, and `{"source", "error"}` for an input that failed.
 """
 
 import json
@@ -21,7 +23,7 @@ from oasr.output.printable import printable
 from oasr.output.subtitles import LrcWriter, SrtWriter, TsvWriter, VttWriter
 from oasr.output.verbose_json import VerboseJsonWriter
 from oasr.output.writer import StreamWriter, TranscriptWriter
-from oasr.types import Segment, Transcript
+from oasr.types import NBest, Segment, Transcript, Word
 
 
 class PlainTextWriter(StreamWriter):
@@ -71,6 +73,7 @@ def _line(value: Any) -> str:
 def _transcript(source: str, transcript: Transcript) -> dict[str, Any]:
     return {
         "source": source,
+        "task": transcript.task,
         "text": transcript.text,
         "language": transcript.language,
         "language_probability": transcript.language_probability,
@@ -78,6 +81,7 @@ def _transcript(source: str, transcript: Transcript) -> dict[str, Any]:
         "truncated": transcript.truncated,
         "notes": list(transcript.notes),
         "segments": [_segment(segment) for segment in transcript.segments],
+        "n_best": [_n_best(window) for window in transcript.n_best],
     }
 
 
@@ -86,7 +90,31 @@ def _segment(segment: Segment) -> dict[str, Any]:
         "start": round(segment.start, 3),
         "end": round(segment.end, 3),
         "text": segment.text,
-        # JSON has no infinity, which a token that was ruled out has.
-        "avg_logprob": round(segment.avg_logprob, 4) if isfinite(segment.avg_logprob) else None,
+        "avg_logprob": _number(segment.avg_logprob),
+        "compression_ratio": _number(segment.compression_ratio),
+        "no_speech_prob": _number(segment.no_speech_prob),
+        "temperature": segment.temperature,
+        "window_start": round(segment.window_start, 3),
         "tokens": list(segment.tokens),
+        "words": [_word(word) for word in segment.words],
     }
+
+
+def _word(word: Word) -> dict[str, Any]:
+    return {
+        "text": word.text,
+        "start": round(word.start, 3),
+        "end": round(word.end, 3),
+        "confidence": _number(word.confidence),
+        "interpolated": word.interpolated,
+    }
+
+
+def _n_best(window: NBest) -> dict[str, Any]:
+    alternatives = [{"text": each.text, "avg_logprob": _number(each.avg_logprob)} for each in window.alternatives]
+    return {"start": round(window.start, 3), "end": round(window.end, 3), "alternatives": alternatives}
+
+
+def _number(value: float | None) -> float | None:
+    """JSON has no infinity, which the log-probability of a token that was ruled out is."""
+    return None if value is None or not isfinite(value) else round(value, 4)

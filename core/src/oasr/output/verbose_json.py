@@ -3,8 +3,10 @@
     {"task", "language", "language_code", "duration", "text",
      "segments": [{"id", "seek", "start", "end", "text", "tokens", "temperature", "avg_logprob", "compression_ratio",
                    "no_speech_prob"}],
-     "words": [{"word", "start", "end", "confidence", "interpolated"}]}
+     "words": [{"word", "start", "end", "confidence", "interpolated"}],
+     "usage": {"type", "seconds"}}
 
+`language` is that of the text: a translation is in English. `seek` is when the segment's window starts, in hundredths.
 Clients that check what they read want every field of a segment, as a number. `language_code` is an addition, as are
 `confidence`, which is absent when the model tells none, and `interpolated`, which is there when it is true. `words` is
 absent when none were timed. Times are seconds, rounded to milliseconds.
@@ -12,7 +14,7 @@ absent when none were timed. Times are seconds, rounded to milliseconds.
 
 import json
 from collections.abc import Iterator
-from math import isfinite
+from math import ceil, isfinite
 from typing import Any
 
 from oasr import languages
@@ -27,9 +29,9 @@ class VerboseJsonWriter(TranscriptWriter):
     """Laid out for reading, a segment and a word a line."""
 
     def document(self, source: str, transcript: Transcript) -> str:
-        code = transcript.language
+        code = "en" if transcript.task == "translate" else transcript.language
         fields = {
-            "task": _line("transcribe"),
+            "task": _line(transcript.task),
             "language": _line(None if code is None else language_name(code)),
             "language_code": _line(code),
             "duration": _line(round(transcript.duration, 3)),
@@ -39,6 +41,7 @@ class VerboseJsonWriter(TranscriptWriter):
         words = [_word(word) for segment in transcript.segments for word in segment.words]
         if words:
             fields["words"] = _rows(words)
+        fields["usage"] = _line({"type": "duration", "seconds": ceil(transcript.duration)})
         return "{\n" + ",\n".join(f'  "{key}": {value}' for key, value in fields.items()) + "\n}\n"
 
 
@@ -60,8 +63,7 @@ def _spaced(transcript: Transcript) -> Iterator[tuple[Segment, str]]:
 def _segment(index: int, segment: Segment, text: str) -> dict[str, Any]:
     return {
         "id": index,
-        # Where the window starts, which a transcript no longer tells: the segment's own start is in it.
-        "seek": round(segment.start * _SEEK_PER_SECOND),
+        "seek": round(segment.window_start * _SEEK_PER_SECOND),
         "start": round(segment.start, 3),
         "end": round(segment.end, 3),
         "text": text,

@@ -1,11 +1,13 @@
 """Laws of autoregressive heads, part of the suite of architectures."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
 import torch
 
+from oasr.errors import RequestError
 from oasr.interfaces.architecture import Architecture, EncoderOutput
 from oasr.interfaces.heads import AutoregressiveHead
 from oasr.interfaces.tokenizer import Tokenizer
@@ -16,6 +18,8 @@ Encode = Callable[[Sequence[torch.Tensor]], EncoderOutput]
 """Waveforms to encoder frames."""
 Prompts = Callable[[int], tuple[int, ...]]
 """The head's own prompt and so many tokens of text."""
+TEXTS: tuple[list[str], ...] = ([], ["prompt"], ["hotwords"], ["prompt", "hotwords"])
+"""Options that take a text of any length, together."""
 
 
 class AutoregressiveLaws:
@@ -90,14 +94,30 @@ class AutoregressiveLaws:
         assert logits.shape == (1, rows.head.vocabulary_size)
         assert logits.isfinite().all()
 
-    @pytest.mark.parametrize("words", [0, 1, 2000])
+    @pytest.mark.parametrize("words", [1, 2000])
+    @pytest.mark.parametrize("options", TEXTS)
     def test_prompt_and_text_fit_the_cache(
-        self, head: AutoregressiveHead, model: Architecture, tokenizer: Tokenizer, words: int
+        self,
+        head: AutoregressiveHead,
+        model: Architecture,
+        tokenizer: Tokenizer,
+        options: Sequence[str],
+        words: int,
     ) -> None:
         language = next(iter(model.facts.languages), None)
-        prompt = head.prompt(DecodingOptions(prompt="word " * words), language, (), tokenizer)
+        prompt = head.prompt(_asking(head, options, "word " * words), language, (), tokenizer)
         assert prompt.max_new_tokens >= 1
         assert len(prompt.tokens) + prompt.max_new_tokens <= head.cache_layout.paged.max_tokens
+
+    @pytest.mark.parametrize("option", ["prompt", "hotwords", "prefix"])
+    def test_texts_to_expect_are_honoured_or_refused_by_name(
+        self, head: AutoregressiveHead, model: Architecture, tokenizer: Tokenizer, option: str
+    ) -> None:
+        language = next(iter(model.facts.languages), None)
+        plain = head.prompt(DecodingOptions(), language, (), tokenizer)
+        asked = head.prompt(_asking(head, [option], "word"), language, (), tokenizer)
+        # A prefix may also be a rule.
+        assert asked.tokens != plain.tokens or (option == "prefix" and asked.rules != plain.rules), "it is ignored"
 
     def test_the_end_is_a_control_token(
         self, head: AutoregressiveHead, model: Architecture, tokenizer: Tokenizer
@@ -114,6 +134,20 @@ class AutoregressiveLaws:
     def _assert_close(self, one: torch.Tensor, other: torch.Tensor) -> None:
         scale = float(other.abs().max().clamp(min=1.0)) if other.numel() else 1.0
         torch.testing.assert_close(one, other, atol=self.tolerance * scale, rtol=0)
+
+
+def _asking(head: AutoregressiveHead, names: Sequence[str], text: str) -> DecodingOptions:
+    """Options with a text for each name; the test is skipped where the head refuses one by its name."""
+    texts = {name: (text,) if name == "hotwords" else text for name in names}
+    options = replace(DecodingOptions(), **texts)  # type: ignore[arg-type]
+    try:
+        head.check(options)
+    except RequestError as error:
+        refusal = str(error)
+    else:
+        return options
+    assert any(name in refusal for name in names), f"it refuses without a name: {refusal}"
+    pytest.skip(refusal)
 
 
 def _rows(encoded: EncoderOutput, rows: slice) -> EncoderOutput:

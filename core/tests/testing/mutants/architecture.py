@@ -1,5 +1,7 @@
+from dataclasses import replace
+
 from oasr.interfaces.architecture import EncoderOutput
-from oasr.testing.toys.model import ToyArchitecture
+from oasr.testing.toys.model import ToyArchitecture, ToyHead
 
 
 class PaddingMatters(ToyArchitecture):
@@ -24,3 +26,15 @@ class ForgetsItsCache(ToyArchitecture):
     def decode(self, tokens, cache):
         logits = super().decode(tokens, cache)
         return logits + self.tokens(tokens).mean(dim=1, keepdim=True).sum(dim=-1, keepdim=True)
+
+
+class DeafToHotwords(ToyArchitecture):
+    """Takes hotwords and does nothing with them."""
+
+    def head(self, name):
+        return DeafHead(self)
+
+
+class DeafHead(ToyHead):
+    def check(self, options):
+        super().check(replace(options, hotwords=()))

@@ -13,7 +13,7 @@ _COMPONENTS = {
     Kind.FRONTEND: ["LoudestOfAll"],
     Kind.TOKENIZER: ["Hasty"],
     Kind.FORMAT: ["Careless"],
-    Kind.ARCHITECTURE: ["PaddingMatters", "NeighboursMatter", "ForgetsItsCache"],
+    Kind.ARCHITECTURE: ["PaddingMatters", "NeighboursMatter", "ForgetsItsCache", "DeafToHotwords"],
 }
 
 

@@ -105,6 +105,10 @@ class TestForgetsItsCache(_Mutant):
     component = "forgetsitscache"
 
 
+class TestDeafToHotwords(_Mutant):
+    component = "deaftohotwords"
+
+
 class TestKnown(Sealed, DecoderSuite):
     component = "inplace"
     expected_failures = {  # noqa: RUF012

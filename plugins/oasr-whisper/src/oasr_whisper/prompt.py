@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from reprlib import repr as shortly
 
 import torch
 
@@ -22,7 +23,8 @@ class PromptWriter:
         self._config = config
         self._tokens = config.tokens
         # Rows with the same rule object are masked together, so equal lists must share one rule.
-        self._rule = lru_cache(maxsize=64)(Suppress)
+        self._suppress = lru_cache(maxsize=64)(Suppress)
+        self._begin_with = lru_cache(maxsize=64)(BeginWith)
         self._timestamps = TimestampRule(
             begin=config.tokens.timestamp_begin,
             end=config.tokens.end,
@@ -49,7 +51,7 @@ class PromptWriter:
 
     def _check_english_only(self, options: DecodingOptions) -> None:
         if options.task != "transcribe":
-            raise RequestError("This model only transcribes English; translation needs a multilingual checkpoint")
+            raise RequestError("task 'translate' needs a multilingual checkpoint; this model only transcribes English")
         named = [language for language in (options.language, *options.languages) if language is not None]
         foreign = [language for language in named if canonical(language) != "en"]
         if foreign:
@@ -58,22 +60,35 @@ class PromptWriter:
     def prompt(
         self, options: DecodingOptions, language: str | None, context: Sequence[int], tokenizer: Tokenizer
     ) -> Prompt:
-        """Previous text, then the control tokens."""
-        tokens = self._tokens
+        """Previous text, then the control tokens. Raises `RequestError` for a prefix that leaves no room for more."""
         control = self.control(options, language)
-        suppressed = self._config.suppress if options.suppress_tokens is None else options.suppress_tokens
-        rules: tuple[LogitsRule, ...] = (self._rule(suppressed, self._config.suppress_first),)
-        if options.timestamps is not False:
-            rules = (*rules, self._timestamps)
-        previous, notes = self._previous(options.prompt, context, tokenizer)
+        previous, notes = self._previous(options, context, tokenizer)
         room = self._config.text_context - len(previous) - len(control)
+        limit = min(room, options.max_new_tokens or room)
         return Prompt(
             tokens=(*previous, *control),
-            end_token=tokens.end,
-            max_new_tokens=min(room, options.max_new_tokens or room),
-            rules=rules,
+            end_token=self._tokens.end,
+            max_new_tokens=limit,
+            rules=self._rules(options, limit, tokenizer),
             notes=notes,
         )
+
+    def _rules(self, options: DecodingOptions, limit: int, tokenizer: Tokenizer) -> tuple[LogitsRule, ...]:
+        timed = options.timestamps is not False
+        suppressed = self._config.suppress if options.suppress_tokens is None else options.suppress_tokens
+        rules: tuple[LogitsRule, ...] = (self._suppress(suppressed, self._config.suppress_first),)
+        if timed:
+            rules = (*rules, self._timestamps)
+        prefix = _encoded(options.prefix, tokenizer)
+        if not prefix:
+            return rules
+        if len(prefix) + timed >= limit:
+            raise RequestError(
+                f"prefix has {len(prefix)} tokens, which leaves no room for more among the {limit} of a window"
+            )
+        if ruled_out := set(prefix).intersection(options.suppress_tokens or ()):
+            raise RequestError(f"prefix holds the tokens {sorted(ruled_out)}, which suppress_tokens rules out")
+        return (self._begin_with(tuple(prefix), int(timed), rules),)
 
     def control(self, options: DecodingOptions, language: str | None) -> list[int]:
         """Start, language and task, and "no timestamps" where none are wanted."""
@@ -85,14 +100,68 @@ class PromptWriter:
         return control if options.timestamps is not False else [*control, tokens.no_timestamps]
 
     def _previous(
-        self, text: str | None, context: Sequence[int], tokenizer: Tokenizer
+        self, options: DecodingOptions, context: Sequence[int], tokenizer: Tokenizer
     ) -> tuple[list[int], tuple[str, ...]]:
-        """The end of what was said before, as much as fits, as the model saw previous text in training."""
-        ids = tokenizer.encode(" " + text.strip()) if text and text.strip() else []
-        budget = self._config.text_context // 2 - 1
-        notes = (f"prompt trimmed to its last {budget} of {len(ids)} tokens",) if len(ids) > budget else ()
-        before = [*ids, *context][-budget:]
+        """What stands before the start: hotwords, then the end of what was said, as much as the model was trained on.
+
+        Half of the context less one token, as in openai/whisper. Hotwords get at most half of that, the same in every
+        window; a prompt that is carried along comes before the text read so far, which then gets what is left.
+        """
+        room = self._config.text_context // 2 - 1
+        hotwords, notes = _leading(options.hotwords, room // 2, tokenizer)
+        room -= len(hotwords)
+        prompt: Sequence[int] = _encoded(options.prompt, tokenizer)
+        if len(prompt) > room:
+            notes = (*notes, f"prompt trimmed to its last {room} of {len(prompt)} tokens")
+        if options.carry_prompt:
+            prompt = _last(prompt, room)
+            context = _last(context, room - len(prompt))
+        before = [*hotwords, *_last([*prompt, *context], room)]
         return [self._tokens.previous, *before] if before else [], notes
+
+
+def _encoded(text: str | None, tokenizer: Tokenizer) -> list[int]:
+    """With a space in front, as texts of Whisper begin; nothing for a blank text."""
+    return tokenizer.encode(" " + text.strip()) if text and text.strip() else []
+
+
+def _last(tokens: Sequence[int], count: int) -> Sequence[int]:
+    return tokens[max(0, len(tokens) - count) :]
+
+
+def _leading(hotwords: Sequence[str], room: int, tokenizer: Tokenizer) -> tuple[list[int], tuple[str, ...]]:
+    """As many hotwords, in order and whole, as there is room for; of a first one that is too long its beginning."""
+    tokens: list[int] = []
+    for index, hotword in enumerate(hotwords):
+        added = tokenizer.encode(f"{',' * bool(tokens)} {hotword.strip()}")
+        if len(tokens) + len(added) > room:
+            kept = f"the first {index} of {len(hotwords)}" if index else f"the first {room} of {len(added)} tokens"
+            note = f"hotwords trimmed to {kept}: {room} tokens is the most, and {shortly(hotword)} does not fit"
+            return tokens or added[:room], (note,)
+        tokens += added
+    return tokens, ()
+
+
+class BeginWith(LogitsRule):
+    """A text begins with given tokens; the other rules hold before and behind them."""
+
+    def __init__(self, prefix: tuple[int, ...], place: int, rules: tuple[LogitsRule, ...]):
+        """`place`: how many tokens are chosen before the prefix."""
+        self._prefix = torch.tensor(prefix, dtype=torch.int64)
+        self._place = place
+        self._rules = rules
+
+    def apply(self, logits: torch.Tensor, generated: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+        if self._prefix.device != logits.device:
+            self._prefix = self._prefix.to(logits.device)
+        index = counts - self._place
+        given = (index >= 0) & (index < len(self._prefix))
+        token = self._prefix[index.clamp(0, len(self._prefix) - 1)][:, None]
+        # What a prefix holds may be what the other rules forbid.
+        forced = torch.full_like(logits, -torch.inf).scatter_(1, token, logits.gather(1, token))
+        for rule in self._rules:
+            logits = rule.apply(logits, generated, counts)
+        return torch.where(given[:, None], forced, logits)
 
 
 class Suppress(LogitsRule):

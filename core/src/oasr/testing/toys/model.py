@@ -162,6 +162,9 @@ class ToyHead(AutoregressiveHead):
     def check(self, options: DecodingOptions) -> None:
         if options.task != "transcribe":
             raise RequestError("The toy cannot translate; leave task at transcribe")
+        for option in ("hotwords", "prefix"):
+            if getattr(options, option):
+                raise RequestError(f"The toy cannot honour {option}; leave it unset")
         for code in (options.language, *options.languages):
             if code is not None and code not in self.language_tokens:
                 raise RequestError(
