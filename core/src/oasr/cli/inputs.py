@@ -5,7 +5,6 @@ yields nothing becomes an input with an error, so that it is reported in its pla
 """
 
 import glob
-import io
 import os
 import re
 import sys
@@ -14,7 +13,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path, PurePath
-from typing import BinaryIO
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, cast
 
 from oasr.errors import AudioError, AudioLimitError
 
@@ -25,6 +25,7 @@ _MEDIA = (
 _EXTENSIONS = frozenset(_MEDIA.split())
 _STDIN_PLACE = PurePath("stdin")
 _CHUNK = 1 << 20
+_MOST_IN_MEMORY = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +129,16 @@ def _is_media(name: str) -> bool:
     return PurePath(name).suffix[1:].lower() in _EXTENSIONS
 
 
-class _NamedBytes(io.BytesIO):
+class _Copy(SpooledTemporaryFile[bytes]):
+    """In memory while it is small, in an unnamed temporary file otherwise; named as what it is a copy of."""
+
     def __init__(self, name: str):
-        super().__init__()
-        self.name = name
+        super().__init__(max_size=_MOST_IN_MEMORY)
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
 
 
 def _standard_input(max_bytes: int) -> Input:
@@ -147,7 +154,7 @@ def _read(
     name: str, relative: PurePath, opened: Callable[[], AbstractContextManager[BinaryIO]], max_bytes: int
 ) -> Input:
     """What may block is read here and not in a thread of the engine, where Ctrl-C would not reach it."""
-    held = _NamedBytes(name)
+    held = cast(BinaryIO, _Copy(name))
     try:
         with opened() as file:
             while piece := file.read(_CHUNK):

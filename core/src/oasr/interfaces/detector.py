@@ -59,6 +59,7 @@ class DetectorStream(ABC):
 class SpeechDetector(ABC):
     """Finds speech. One instance serves any number of inputs and streams, also at a time.
 
+    The engine listens through `stream`, since it never has the whole of an input; `segments` is for whoever does.
     Law: however a stream is cut into pushes, its events are the ends of the offline spans, within `hop`.
     """
 
