@@ -56,6 +56,12 @@ def faster(folder: Path, beam: int, threads: int) -> Read:
     ]
 
 
+def openai_name(name: str) -> str:
+    for pattern, replacement in OPENAI_NAMES.items():
+        name = re.sub(pattern, replacement, name)
+    return name
+
+
 def openai(folder: Path, beam: int) -> Read:
     own = load(open_checkpoint(folder, default_registry()), default_registry(), torch.float32, "cpu")
     c = own.config
@@ -64,11 +70,10 @@ def openai(folder: Path, beam: int) -> Read:
     model = whisper.model.Whisper(whisper.model.ModelDimensions(*audio, *text))
     state = {}
     for name, tensor in own.state_dict().items():
-        for pattern, replacement in OPENAI_NAMES.items():
-            name = re.sub(pattern, replacement, name)
         layer = name.split(".")[-2]
-        for part, each in zip(STACKED.get(layer, (layer,)), tensor.chunk(len(STACKED.get(layer, "1"))), strict=True):
-            state[name.replace(f".{layer}.", f".{part}.")] = each
+        parts = STACKED.get(layer, (layer,))
+        for part, each in zip(parts, tensor.chunk(len(parts)), strict=True):
+            state[openai_name(name).replace(f".{layer}.", f".{part}.")] = each
     model.load_state_dict({name: tensor for name, tensor in state.items() if not name.endswith("key.bias")})  # zeros
     settings = {"language": "en", "beam_size": beam if beam > 1 else None, "condition_on_previous_text": False}
     return lambda clips: [model.transcribe(clip.samples, fp16=False, **settings)["text"] for clip in clips]
