@@ -101,8 +101,8 @@ class EngineConfig(BaseModel):
     """Layout of the checkpoint; recognised from its files unless given."""
     device: Annotated[str, AfterValidator(_known_device)] = "auto"
     """Where to compute: auto, cpu, cuda or cuda:N."""
-    dtype: Annotated[Literal["auto", "float32", "float16", "bfloat16"], BeforeValidator(_as_dtype)] = "auto"
-    """Number format of the weights: auto, float32, float16 or bfloat16."""
+    dtype: Annotated[Literal["auto", "float32", "float16", "bfloat16", "int8"], BeforeValidator(_as_dtype)] = "auto"
+    """Number format of the weights: auto, float32, float16, bfloat16, or on a CPU int8."""
     decoder: Annotated[Selection | Unnamed | None, Slot(Kind.DECODER)] = Field(default=None, examples=["NAME"])
     """The search over what the model computes; the model's own default unless given."""
     batching: Annotated[Selection, Slot(Kind.BATCHING, default="bucketed")] = Field(

@@ -23,6 +23,7 @@ from oasr.interfaces.decoder import Decoder, FrameSynchronousDecoder, LabelSynch
 from oasr.interfaces.detector import SpeechDetector
 from oasr.interfaces.format import Checkpoint
 from oasr.interfaces.tokenizer import Tokenizer
+from oasr.nn import to_int8
 from oasr.plugin import Kind
 from oasr.registry import Registry
 
@@ -51,7 +52,9 @@ class Parts:
 
     def runner(self, dtype: torch.dtype, rows: int | None) -> Runner | FrameRunner:
         """Load the weights in a number format; `rows` None takes what the memory holds."""
-        model = load(self.checkpoint, self.registry, dtype, self.device)
+        model = load(self.checkpoint, self.registry, torch.float32 if dtype == torch.int8 else dtype, self.device)
+        if dtype == torch.int8:
+            to_int8(model)
         facts = model.facts
         frontend = self.registry.create(Kind.FRONTEND, facts.frontend, facts.frontend_options).to(self.device)
         encoder = AudioEncoder(model, frontend)
