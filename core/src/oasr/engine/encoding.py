@@ -42,16 +42,17 @@ class AudioEncoder:
 
     def _extract_excerpts(self, windows: Sequence[Window]) -> FeatureBatch:
         device, margin = self.model.device, self.frontend.margin_samples
-        rows, known = [], []
+        rows, known, lengths = [], [], []
         for window in windows:
             excerpt = window.excerpt
             assert excerpt is not None
             known.append(self._loudest_before(excerpt))
+            lengths.append(excerpt.known_samples)
             rows.append([torch.zeros(margin - len(excerpt.before)), excerpt.before, window.samples, excerpt.after])
         waveforms, _ = self._on_rows(rows)
         excerpts = Excerpts(
             waveforms=waveforms,
-            lengths=torch.tensor([len(window.samples) for window in windows], device=device),
+            lengths=torch.tensor(lengths, device=device),
             first=torch.tensor([window.start_samples == 0 for window in windows], device=device),
             loudest=torch.stack(known),
         )

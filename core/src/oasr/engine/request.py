@@ -170,7 +170,7 @@ class Request:
             said = tokenizer.decode(spoken.tokens)
             if not said.strip() or spoken.start == spoken.end:
                 continue
-            context += spoken.tokens
+            context += spoken.context or spoken.tokens
             offset = window.start_samples / rate
             segment = Segment(
                 start=offset + spoken.start,
@@ -242,14 +242,16 @@ class Request:
             self.notes.append(_unread(rest / self.facts.sample_rate))
 
     def _excerpt(self, ahead: Backlog, place: Place, end: int) -> Excerpt | None:
-        fits = place.start == 0 and self.ended and ahead.end <= self.facts.max_input_samples
-        if self.facts.excerpts == "never" or (self.facts.excerpts == "long" and fits) or not self.options.timestamps:
+        if self.facts.excerpts == "never" or not self.options.timestamps:
             return None
+        longest = self.facts.max_input_samples
+        fits = self.ended and ahead.end <= longest
+        known = (longest if self.facts.excerpts == "long" and fits else end) - place.start
         before, after = ahead.between(place.start - self.margin, place.start), ahead.between(end, end + self.margin)
         opening = None
         if place.start == 0 and ahead.end > end:
             opening = ahead.between(0, _OPENING_SECONDS * self.facts.sample_rate)
-        return Excerpt(before, after, place.loudest, opening)
+        return Excerpt(before, after, known, place.loudest, opening)
 
     def _window(
         self,

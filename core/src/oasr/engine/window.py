@@ -38,6 +38,8 @@ class Excerpt:
     """Samples right before the window, the frontend's margin of them; none at the start of the input."""
     after: torch.Tensor
     """Samples right behind the window, as many at most."""
+    known_samples: int
+    """Of the window, and of silence behind it that counts as part of the input."""
     loudest: torch.Tensor | None
     """float32 (): what was loudest in the input before, and with the window in it once that is encoded."""
     opening: torch.Tensor | None = None

@@ -44,8 +44,8 @@ class ModelFacts:
     word_timestamps: bool = False
     """Whether the head tells when each word was said."""
     excerpts: Literal["never", "long", "always"] = "never"
-    """Inputs whose windows are features of the whole, not inputs by themselves, when times are asked for: none, those
-    longer than a window, or all."""
+    """When times are asked for, whether windows have the features they have in the whole input, not those of an input by
+    itself. `long`: an input that fits a window is filled up with silence first."""
     streaming: StreamingFacts | None = None
     """What chunks live audio may be read in; None when the model needs to hear the end before it reads the start."""
 

@@ -26,7 +26,8 @@ class Excerpts:
     waveforms: torch.Tensor
     """float32 (batch, margin + samples + margin): what stands around each row is in the margins."""
     lengths: torch.Tensor
-    """int64 (batch,): samples of each excerpt, without margins; zeros follow where the input has ended."""
+    """int64 (batch,): samples of each excerpt, without margins, and of silence behind it that belongs to the input; the
+    features behind them are zeros."""
     first: torch.Tensor
     """bool (batch,): rows with which their input begins, and before which there is nothing."""
     loudest: torch.Tensor

@@ -32,6 +32,8 @@ class SpokenSegment:
     start: float
     end: float
     tokens: tuple[int, ...]
+    context: tuple[int, ...] = ()
+    """What the next window is read after, where that is more than the tokens: those with the times among them."""
 
 
 @dataclass(frozen=True, slots=True)

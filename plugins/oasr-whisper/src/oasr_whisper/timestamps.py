@@ -69,7 +69,7 @@ def read_window(tokens: Sequence[int], control: ControlTokens, seconds: float) -
         end = seconds
         if times and times[-1] != control.timestamp_begin:
             end = min(_seconds(times[-1], control), seconds)
-        return WindowReading((SpokenSegment(0.0, end, _text(tokens, control)),), seconds)
+        return WindowReading((SpokenSegment(0.0, end, _text(tokens, control), tuple(tokens)),), seconds)
     if ends_once:
         cuts.append(len(tokens))
     segments = []
@@ -77,7 +77,7 @@ def read_window(tokens: Sequence[int], control: ControlTokens, seconds: float) -
     for cut in cuts:
         piece = tokens[start:cut]
         opens, closes = min(_seconds(piece[0], control), seconds), min(_seconds(piece[-1], control), seconds)
-        segments.append(SpokenSegment(opens, max(opens, closes), _text(piece, control)))
+        segments.append(SpokenSegment(opens, max(opens, closes), _text(piece, control), tuple(piece)))
         start = cut
     resume = seconds if ends_once else _seconds(tokens[cuts[-1] - 1], control)
     return WindowReading(tuple(segments), min(resume, seconds))
