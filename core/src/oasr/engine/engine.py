@@ -2,23 +2,20 @@
 
 import threading
 import time
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, overload
 
-import torch
-
 from oasr.audio import Audio, Source
 from oasr.config import EngineConfig
-from oasr.engine.batch import READ_AHEAD, Steps, read_each
+from oasr.engine.batch import READ_AHEAD, Steps, read_each, transcript_of
 from oasr.engine.build import assemble
-from oasr.engine.frames import FrameRunner
 from oasr.engine.live import LiveStream
 from oasr.engine.reading import Readers, open_source, own_source, source_name
 from oasr.engine.request import Request, new_request
-from oasr.engine.runner import Runner
+from oasr.engine.second_reading import SecondReading
 from oasr.engine.session import Session
 from oasr.engine.streams import Streams, as_samples
 from oasr.engine.window import Decoded, Window, as_error
@@ -27,7 +24,6 @@ from oasr.errors import (
     BatchError,
     ConfigError,
     DeviceError,
-    NonFiniteError,
     OasrError,
     RequestAbortedError,
     RequestError,
@@ -71,7 +67,7 @@ class ASREngine:
         self._requests: dict[int, Request] = {}
         self._owners: dict[int, tuple[Request, Window]] = {}
         self._outcomes: dict[int, Outcome] = {}
-        self._float32: Runner | FrameRunner | None = None
+        self._float32 = SecondReading(self._parts, self._runner.model.dtype)
         self._readers = Readers(config.audio.workers, READ_AHEAD * self.info.rows)
         # Filled under a lock of their own, so that nobody waits for a step to hand something in.
         self._intake = threading.Lock()
@@ -101,12 +97,12 @@ class ASREngine:
         error of a single input; for a list, `BatchError` with all outcomes once every input is done.
         """
         if not isinstance(source, list):
-            return _transcript_of(next(iter(self.transcribe_each([source], options)))[1])
+            return transcript_of(next(iter(self.transcribe_each([source], options)))[1])
         outcomes = dict(self.transcribe_each(source, options))
         ordered = [outcomes[index] for index in range(len(source))]
         if any(outcome.error is not None for outcome in ordered):
             raise BatchError(ordered)
-        return [_transcript_of(outcome) for outcome in ordered]
+        return [transcript_of(outcome) for outcome in ordered]
 
     def transcribe_offline(self, source: Source | Audio, options: DecodingOptions | None = None) -> str:
         """Text of one input."""
@@ -365,10 +361,8 @@ class ASREngine:
             return  # another window of the request failed in the same step
         request, _ = self._owners[window.key]
         if isinstance(result, Decoded) and not result.finite:
-            try:
-                result = self._redo(request, window)
-            except Exception as error:
-                self._float32, result = None, as_error(error)  # its rows are in an unknown state
+            window.language = request.language
+            result = self._float32.read(window, request.source)
         if isinstance(result, OasrError):
             self._fail(request, result)
             return
@@ -381,27 +375,6 @@ class ASREngine:
             self._fail(request, as_error(error))
             return
         self._schedule(request)
-
-    def _redo(self, request: Request, window: Window) -> Decoded | OasrError:
-        """Read a window again in float32: half precision overflows on some weights, cards and inputs."""
-        if self._runner.model.dtype == torch.float32:
-            return NonFiniteError(f"{request.source}: the model computed NaN or infinity in float32")
-        if self._float32 is None:
-            warnings.warn(
-                f"The model computed NaN or infinity in {self._runner.model.dtype}; reading such windows again in "
-                "float32. If this happens often, set --dtype float32",
-                stacklevel=2,
-            )
-            self._float32 = self._parts.runner(torch.float32, rows=1)
-        window.language = request.language
-        _, failed = self._float32.start([window])
-        results: list[tuple[Window, Decoded | OasrError]] = [*failed.items()]
-        while self._float32.busy:
-            results += self._float32.advance()
-        [(_, result)] = results
-        if isinstance(result, Decoded) and not result.finite:
-            return NonFiniteError(f"{request.source}: the model computed NaN or infinity, also in float32")
-        return result
 
     def _fail(self, request: Request, error: OasrError) -> None:
         """End a request with an error and take its windows out, wherever they are."""
@@ -422,10 +395,3 @@ class ASREngine:
             waiter.set_result(outcome)
         else:
             self._outcomes[key] = outcome
-
-
-def _transcript_of(outcome: Outcome) -> Transcript:
-    if outcome.error is not None:
-        raise outcome.error
-    assert outcome.transcript is not None
-    return outcome.transcript

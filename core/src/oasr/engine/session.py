@@ -4,6 +4,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from oasr.engine.batch import transcript_of
 from oasr.types import Outcome, StreamEvent, Transcript
 
 if TYPE_CHECKING:
@@ -51,8 +52,4 @@ class Session:
     @property
     def transcript(self) -> Transcript:
         """All that was said, of a finished session. Raises what the stream failed of."""
-        outcome = self._outcome.result(timeout=0)
-        if outcome.error is not None:
-            raise outcome.error
-        assert outcome.transcript is not None
-        return outcome.transcript
+        return transcript_of(self._outcome.result(timeout=0))
