@@ -243,9 +243,6 @@ class ASREngine:
             raise RequestError("The engine is closed")
         if not isinstance(options, DecodingOptions):
             raise RequestError(f"options must be DecodingOptions, not {options!r}")
-        for option, offered in (("timestamps", self.facts.timestamps), ("word_timestamps", self.facts.word_timestamps)):
-            if getattr(options, option) and not offered:
-                raise RequestError(f"{self.info.architecture} cannot honour {option}; leave it unset")
         if options.condition_on_previous and self._parts.detector is not None:
             raise RequestError("condition_on_previous: what a detector finds is read at once; leave one of them out")
         options = options.in_codes_of(self.facts.languages)

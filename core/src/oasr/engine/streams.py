@@ -39,7 +39,9 @@ class Streams:
         """A new stream. Raises `RequestError` for what the model cannot do, or when there is no room."""
         facts = self._facts.streaming
         if facts is None:
-            raise RequestError("This model cannot read live audio: it hears the end before it reads the start")
+            raise RequestError(
+                "This model cannot read live audio, only whole recordings: take one that was trained to stream"
+            )
         shape = self._chunk(facts, live), self._left_context(facts, live)
         runner = self._runners.get(shape)
         if runner is None:
