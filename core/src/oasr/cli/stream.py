@@ -119,13 +119,15 @@ def _check(source: str, limits: AudioConfig) -> None:
 
 def _played(source: str, rate: int, limits: AudioConfig, *, fast: bool) -> "Iterator[torch.Tensor]":
     """A file in small pieces, each no sooner than it would have been spoken."""
+    import torch
+
     from oasr.audio import open_audio
 
     step, played = round(_PUSH_SECONDS * rate), 0
     with closing(open_audio(source, target_rate=rate, limits=limits)) as audio:
         started = time.monotonic()
         while not audio.ended:
-            for piece in audio.read(step).split(step):
+            for piece in torch.split(audio.read(step), step):
                 played += len(piece)
                 if not fast:
                     time.sleep(max(0.0, started + played / rate - time.monotonic()))

@@ -188,7 +188,7 @@ class ASREngine:
         self._streams.feed(stream_id, chunk, is_last)
 
     def stream_events(self, stream_id: int) -> list[StreamEvent]:
-        """What is new in a live stream since the last call; empty for an id that is not known any more."""
+        """What is new in a live stream since the last call, also once after its outcome; empty when it was aborted."""
         with self._lock:
             return self._streams.events(stream_id)
 

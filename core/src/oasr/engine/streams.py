@@ -65,11 +65,11 @@ class Streams:
         return self._events.pop(stream_id, [])
 
     def close(self, stream_id: int) -> LiveStream | None:
-        """Take a stream out and return it; None when there is none of this id."""
+        """Take a stream out, with what is new in it, and return it; None when there is none of this id."""
         runner, stream = self._homes.pop(stream_id, (None, None))
         if runner is not None and stream is not None:
             runner.close(stream)
-            self._collect(stream)
+            self._events.pop(stream_id, None)
         return stream
 
     def __len__(self) -> int:
