@@ -58,7 +58,7 @@ def command(
     config: Annotated[str | None, typer.Option(help="Configuration file; see oasr config.")] = None,
     sets: Sets = [],  # noqa: B006  typer copies it
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="auto, float32, float16 or bfloat16.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="auto, float32, float16, bfloat16 or, on a CPU, int8.")] = None,
     decoder: Annotated[str | None, typer.Option(help="Search; see oasr plugins --kind decoder.")] = None,
 ) -> None:
     """Write down live audio while it is spoken."""
