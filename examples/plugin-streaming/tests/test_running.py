@@ -1,5 +1,6 @@
 """Chunks give what the whole gives, for many streams at once; and an engine reads files and live audio with it."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from oasr.interfaces.frontend import FeatureBatch
 from oasr.testing import ArchitectureSuite, PluginSuite
 from oasr.testing.streams import StreamRows, new_stream
 from oasr.testing.weights import randomize
+from oasr.types import LiveOptions
 
 pytest.importorskip("acme_oasr_running", reason="pip install ./examples/plugin-streaming")
 
@@ -23,14 +25,14 @@ CHUNK = 8
 
 
 @pytest.fixture(scope="module")
-def model() -> Running:
-    network = Running(RunningConfig())
-    randomize(network)
-    return network
+def network() -> Running:
+    running = Running(RunningConfig())
+    randomize(running)
+    return running
 
 
 @pytest.fixture(scope="module")
-def written(model: Running, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(network: Running, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint of random weights."""
     folder = tmp_path_factory.mktemp("running")
     letters = [chr(ord("A") + index) for index in range(14)]
@@ -40,8 +42,8 @@ def written(model: Running, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_native(
         folder / "model",
         architecture="acme-running",
-        config=model.config,
-        state={name: tensor.detach() for name, tensor in model.state_dict().items()},
+        config=network.config,
+        state={name: tensor.detach() for name, tensor in network.state_dict().items()},
         files={"symbols": symbols},
         generation={},
     )
@@ -60,11 +62,11 @@ class TestRunning(ArchitectureSuite):
 
 
 @torch.inference_mode()
-def test_streams_of_different_ages_share_a_batch(model: Running) -> None:
+def test_streams_of_different_ages_share_a_batch(network: Running) -> None:
     """One stream begins two chunks before the other."""
-    encoder = model.streaming(CHUNK, None)
+    encoder = network.streaming(CHUNK, None)
     hop = encoder.shape.hop
-    features = torch.randn(2, 6 * hop, model.config.mel_bins, generator=torch.Generator().manual_seed(0))
+    features = torch.randn(2, 6 * hop, network.config.mel_bins, generator=torch.Generator().manual_seed(0))
     streams = [new_stream(encoder.layout) for _ in features]
     heard: list[list[torch.Tensor]] = [[], []]
     for step in range(8):
@@ -84,9 +86,10 @@ def test_streams_of_different_ages_share_a_batch(model: Running) -> None:
 
 
 def test_an_engine_reads_live_audio_as_it_reads_files(written: Path) -> None:
+    endless = LiveOptions(endpoint_silence=math.inf, longest_segment=math.inf)
     samples = 0.2 * torch.randn(2 * RATE, generator=torch.Generator().manual_seed(0))
     with ASREngine(EngineConfig(model=str(written), device="cpu")) as engine:
-        with engine.stream() as session:
+        with engine.stream(live=endless) as session:
             for piece in samples.split(RATE // 10):
                 session.push(piece)
         assert session.transcript.text
