@@ -245,6 +245,8 @@ class ASREngine:
             raise RequestError(f"options must be DecodingOptions, not {options!r}")
         if options.condition_on_previous and self._parts.detector is not None:
             raise RequestError("condition_on_previous: what a detector finds is read at once; leave one of them out")
+        if options.timestamps is None:
+            options = replace(options, timestamps=self.facts.timestamps)
         options = options.in_codes_of(self.facts.languages)
         self._runner.check(options)
         return options
