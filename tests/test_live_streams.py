@@ -215,6 +215,15 @@ def test_a_stream_without_a_word_is_empty(engine: ASREngine, samples: int) -> No
     assert (transcript.text, transcript.segments) == ("", ())
 
 
+def test_of_a_stream_that_is_cancelled_nothing_is_kept(engine: ASREngine) -> None:
+    key = engine.add_streaming_request(live=ENDLESS)
+    engine.feed_chunk(key, speech(1))
+    engine.step()
+    engine.abort(key)
+    assert isinstance(engine.step()[key].error, RequestAbortedError)
+    assert engine.stream_events(key) == []
+
+
 def test_a_block_that_raises_cancels_its_stream(make_engine: MakeEngine) -> None:
     engine = make_engine(streaming={"max_streams": 1})
     with pytest.raises(ZeroDivisionError), engine.stream():

@@ -277,7 +277,7 @@ class LiveOptions:
     """How a live stream is read. Times in seconds; `RequestError` when one is out of range."""
 
     chunk: float | None = None
-    """Audio read at once: less is sooner, more is better. None takes the checkpoint's own, see `EngineInfo`."""
+    """Audio read at once: less is sooner, more is better. None takes the checkpoint's own, see `ModelFacts`."""
     left_context: float | None = None
     """How far the encoder looks back, `math.inf` for all the segment; None takes the checkpoint's own."""
     endpoint_silence: float = 0.8

@@ -184,7 +184,7 @@ class ASREngine:
         self._streams.feed(stream_id, chunk, is_last)
 
     def stream_events(self, stream_id: int) -> list[StreamEvent]:
-        """What is new in a live stream since the last call; empty for an id that is not known any more."""
+        """What is new in a live stream since the last call, also once after its outcome; empty when it was aborted."""
         with self._lock:
             return self._streams.events(stream_id)
 
@@ -239,9 +239,6 @@ class ASREngine:
             raise RequestError("The engine is closed")
         if not isinstance(options, DecodingOptions):
             raise RequestError(f"options must be DecodingOptions, not {options!r}")
-        for option, offered in (("timestamps", self.facts.timestamps), ("word_timestamps", self.facts.word_timestamps)):
-            if getattr(options, option) and not offered:
-                raise RequestError(f"{self.info.architecture} cannot honour {option}; leave it unset")
         if options.condition_on_previous and self._parts.detector is not None:
             raise RequestError("condition_on_previous: what a detector finds is read at once; leave one of them out")
         if options.timestamps is None:

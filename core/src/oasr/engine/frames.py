@@ -50,7 +50,7 @@ class FrameRunner:
         return bool(self._done)
 
     def check(self, options: DecodingOptions) -> None:
-        """Raise `RequestError` for what the model or the search cannot honour."""
+        """Raise `RequestError` for what the search cannot honour; the times of tokens it always tells."""
         self.decoder.check(options)
         if self.rescorer is not None:
             self.rescorer.check(options)

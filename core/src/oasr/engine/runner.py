@@ -9,7 +9,7 @@ import torch
 from oasr.engine.decoding import DecodeBatch, Reading
 from oasr.engine.encoding import AudioEncoder
 from oasr.engine.window import Decoded, Window, as_error
-from oasr.errors import OasrError
+from oasr.errors import OasrError, RequestError
 from oasr.interfaces.architecture import EncoderOutput
 from oasr.interfaces.decoder import Breadth, LabelSynchronousDecoder
 from oasr.interfaces.heads import AutoregressiveHead, SpokenSegment, WindowReading
@@ -67,6 +67,10 @@ class Runner:
 
     def check(self, options: DecodingOptions) -> None:
         """Raise `RequestError` for what the model or the search cannot honour."""
+        facts = self.model.facts
+        for option, offered in (("timestamps", facts.timestamps), ("word_timestamps", facts.word_timestamps)):
+            if getattr(options, option) and not offered:
+                raise RequestError(f"this model cannot honour {option}; leave it unset")
         self._head.check(options)
         self._decoder.check(options)
         if options.prompt or options.prefix or options.hotwords:  # which have to fit

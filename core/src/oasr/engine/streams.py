@@ -39,7 +39,9 @@ class Streams:
         """A new stream. Raises `RequestError` for what the model cannot do, or when there is no room."""
         facts = self._facts.streaming
         if facts is None:
-            raise RequestError("This model cannot read live audio: it hears the end before it reads the start")
+            raise RequestError(
+                "This model cannot read live audio, only whole recordings: take one that was trained to stream"
+            )
         shape = self._chunk(facts, live), self._left_context(facts, live)
         runner = self._runners.get(shape)
         if runner is None:
@@ -63,11 +65,11 @@ class Streams:
         return self._events.pop(stream_id, [])
 
     def close(self, stream_id: int) -> LiveStream | None:
-        """Take a stream out and return it; None when there is none of this id."""
+        """Take a stream out, with what is new in it, and return it; None when there is none of this id."""
         runner, stream = self._homes.pop(stream_id, (None, None))
         if runner is not None and stream is not None:
             runner.close(stream)
-            self._collect(stream)
+            self._events.pop(stream_id, None)
         return stream
 
     def __len__(self) -> int:

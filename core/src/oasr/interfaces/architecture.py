@@ -42,7 +42,7 @@ class ModelFacts:
     timestamps: bool = False
     """Whether the model can say when each segment begins and ends."""
     word_timestamps: bool = False
-    """Whether the head tells when each word was said."""
+    """Whether the head tells when each word was said; a search that reads frames in order knows without."""
     excerpts: Literal["never", "long", "always"] = "never"
     """Inputs whose windows are features of the whole, not inputs by themselves, when times are asked for: none, those
     longer than a window, or all."""
