@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 
 import torch
 
-from oasr.engine.window import Window
+from oasr.engine.window import Excerpt, Window
 from oasr.interfaces.architecture import Architecture, EncoderOutput
 from oasr.interfaces.frontend import Excerpts, FeatureBatch, Frontend
 
@@ -42,26 +42,31 @@ class AudioEncoder:
 
     def _extract_excerpts(self, windows: Sequence[Window]) -> FeatureBatch:
         device, margin = self.model.device, self.frontend.margin_samples
-        rows = []
+        quietest = torch.tensor(-torch.inf, device=device)
+        rows, known = [], []
         for window in windows:
             excerpt = window.excerpt
             assert excerpt is not None
+            known.append(self._loudest_before(excerpt, quietest))
             parts = (excerpt.before, window.samples, excerpt.after)
             rows.append((margin - excerpt.before.shape[0], [part for part in parts if part.shape[0]]))
         waveforms, _ = self._on_rows(rows)
-        quietest = torch.tensor(-torch.inf, device=device)
-        known = [window.excerpt.loudest if window.excerpt else None for window in windows]
         excerpts = Excerpts(
             waveforms=waveforms,
             lengths=torch.tensor([len(window.samples) for window in windows], device=device),
             first=torch.tensor([window.start_samples == 0 for window in windows], device=device),
-            loudest=torch.stack([quietest if each is None else each for each in known]),
+            loudest=torch.stack(known),
         )
         features, loudest = self.frontend.extract_excerpts(excerpts)
         for window, each in zip(windows, loudest, strict=True):
             assert window.excerpt is not None
             window.excerpt.loudest = each
         return features
+
+    def _loudest_before(self, excerpt: Excerpt, quietest: torch.Tensor) -> torch.Tensor:
+        if excerpt.opening is not None:
+            excerpt.loudest, excerpt.opening = self.frontend.loudest(excerpt.opening.to(self.model.device)), None
+        return quietest if excerpt.loudest is None else excerpt.loudest
 
     def _on_rows(self, rows: Sequence[tuple[int, Sequence[torch.Tensor]]]) -> tuple[torch.Tensor, torch.Tensor]:
         """Parts (samples,) of each row behind so many zeros, right-padded (rows, samples); their lengths (rows,)."""

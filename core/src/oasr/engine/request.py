@@ -26,6 +26,7 @@ from oasr.interfaces.tokenizer import Tokenizer
 from oasr.types import Alternative, DecodingOptions, NBest, Outcome, Segment, Transcript
 
 _HISS = 10 ** (-50 / 10)  # as power; full scale is 1
+_OPENING_SECONDS = 300  # held at once of each input that is read as excerpts
 _SENTENCE_SECONDS = 3.0  # shorter rests are mostly breath and noise
 _ids = count(1)  # of requests and live streams alike
 _keys = count(1)
@@ -248,8 +249,11 @@ class Request:
         fits = place.start == 0 and self.ended and ahead.end <= self.facts.max_input_samples
         if self.facts.excerpts == "never" or (self.facts.excerpts == "long" and fits) or not self.options.timestamps:
             return None
-        before = ahead.between(place.start - self.margin, place.start)
-        return Excerpt(before, ahead.between(end, end + self.margin), place.loudest)
+        before, after = ahead.between(place.start - self.margin, place.start), ahead.between(end, end + self.margin)
+        opening = None
+        if place.start == 0 and ahead.end > end:
+            opening = ahead.between(0, _OPENING_SECONDS * self.facts.sample_rate)
+        return Excerpt(before, after, place.loudest, opening)
 
     def _window(
         self,
@@ -310,8 +314,10 @@ def new_request(
     supply = Supply(stream, cutter, longest)
     request = Request(new_id(), supply, options, facts, frames, margin, language, ahead)
     request.place = Place(0, options)
+    # A window to read, and another in the meantime; of excerpts as much as says how loud the input gets.
+    listened = ahead is not None and options.timestamps and facts.excerpts != "never"
     try:
-        request.hear(supply.begin())
+        request.hear(supply.begin(_OPENING_SECONDS * rate if listened else 2 * longest))
     except OasrError:
         raise
     except Exception as error:  # of a detector

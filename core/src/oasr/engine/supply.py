@@ -176,10 +176,10 @@ class Supply:
         """Whether some of the input is missing."""
         return self._stream.findings.truncated
 
-    def begin(self) -> list[Piece]:
-        """The first pieces: a window to read, and another in the meantime. Raises as `read_on`."""
+    def begin(self, samples: int) -> list[Piece]:
+        """The pieces in so many samples or some more, and at least one. Raises as `read_on`."""
         pieces: list[Piece] = []
-        while not self.ended and (not pieces or self._heard < 2 * self._block):
+        while not self.ended and (not pieces or self._heard < samples):
             pieces += self.read_on()
         return pieces
 

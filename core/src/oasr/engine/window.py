@@ -40,6 +40,8 @@ class Excerpt:
     """Samples right behind the window, as many at most."""
     loudest: torch.Tensor | None
     """float32 (): what was loudest in the input before, and with the window in it once that is encoded."""
+    opening: torch.Tensor | None = None
+    """float32 (samples,): the beginning of a long input, whose loudest counts for the first window; None once known."""
 
 
 @dataclass(frozen=True, slots=True)

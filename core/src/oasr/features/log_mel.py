@@ -65,6 +65,13 @@ class LogMel(Frontend):
         frames = _scaled(decades, loudest).masked_fill(behind, 0.0)
         return FeatureBatch(frames.transpose(1, 2), lengths), loudest
 
+    def loudest(self, waveform: torch.Tensor) -> torch.Tensor:
+        margin, hop = self.margin_samples, self.config.hop_samples
+        x = F.pad(waveform, (margin, margin + hop))
+        starts = range(0, len(waveform), self.window_samples)
+        blocks = (x[None, start : start + self.window_samples + 2 * margin] for start in starts)
+        return torch.stack([self._decades(block, center=False).amax() for block in blocks]).amax()
+
     def _decades(self, waveforms: torch.Tensor, *, center: bool) -> torch.Tensor:
         """log10 of the power in each band, (batch, bands, time)."""
         fft, hop = self.config.fft_samples, self.config.hop_samples

@@ -61,6 +61,10 @@ class Frontend(nn.Module, ABC):
         """
         raise NotImplementedError
 
+    def loudest(self, waveform: torch.Tensor) -> torch.Tensor:
+        """What is loudest in a waveform (samples,), float32 (), in the measure of `Excerpts`. Called as that is."""
+        raise NotImplementedError
+
     @abstractmethod
     def extract(self, waveforms: torch.Tensor, lengths: torch.Tensor) -> FeatureBatch:
         """Features of waveforms (batch, samples) float32 in [-1, 1], right-padded; lengths int64 (batch,)."""
