@@ -17,7 +17,7 @@ from oasr.errors import RequestAbortedError, RequestError
 from oasr.testing import sealed_registry
 from oasr.testing.toys.audio import toy_audio
 from oasr.testing.weights import randomize
-from oasr.types import LiveOptions, StreamEvent
+from oasr.types import LiveOptions, Segment, StreamEvent
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "plugin-streaming" / "src"
 RATE = 16_000
@@ -128,6 +128,26 @@ def test_deltas_join_to_the_text(engine: ASREngine, longest: float) -> None:
     assert segments == session.transcript.segments
     assert " ".join(segment.text for segment in segments) == session.transcript.text
     assert (len(segments) > 1) == (longest < 4.0)
+
+
+def test_after_a_segment_a_stream_is_as_if_it_had_just_begun(engine: ASREngine) -> None:
+    """Search and encoder have forgotten all: what follows is heard as a stream hears it that begins there."""
+    longest = 0.64
+    live = LiveOptions(endpoint_silence=float("inf"), longest_segment=longest)
+    samples = torch.cat([speech(seed, seconds=1.0) for seed in range(1, 5)])
+
+    def hear(samples: torch.Tensor) -> tuple[Segment, ...]:
+        with engine.stream(live=live) as session:
+            session.push(samples)
+        return session.transcript.segments
+
+    segments = [segment for segment in hear(samples) if segment.start >= longest]
+    fresh = hear(samples[round(longest * RATE) :])
+    assert len(fresh) > 2
+    assert [segment.tokens for segment in segments] == [segment.tokens for segment in fresh]
+    assert [segment.start - longest for segment in segments] == pytest.approx([segment.start for segment in fresh])
+    found, expected = ([segment.avg_logprob for segment in each] for each in (segments, fresh))
+    assert found == pytest.approx(expected, abs=1e-4)
 
 
 def test_many_streams_that_come_and_go_hear_what_each_hears_alone(make_engine: MakeEngine) -> None:
