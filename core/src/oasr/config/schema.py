@@ -81,7 +81,7 @@ class StreamingConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
     max_streams: int = Field(default=256, ge=1)
-    """Most live streams at once; their states are allocated together when the first one is opened."""
+    """Most live streams at once of one chunk size and left context, allocated together when the first is opened."""
 
 
 class EngineConfig(BaseModel):

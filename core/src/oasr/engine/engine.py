@@ -62,7 +62,7 @@ class ASREngine:
         self._limits = config.audio
         self._scheduler = Scheduler(self._parts.policy, self._runner.rows, time.monotonic)
         self._observed = registry.hooks.implements("oasr_step_finished")
-        self._streams = Streams(self.facts, self._parts.stream_runner(self._runner))
+        self._streams = Streams(self.facts, lambda *shape: self._parts.stream_runner(self._runner, *shape))
         self._lock = threading.Lock()  # guards all that follows; held for the length of a step
         self._requests: dict[int, Request] = {}
         self._owners: dict[int, tuple[Request, Window]] = {}
@@ -200,7 +200,8 @@ class ASREngine:
     @property
     def busy(self) -> bool:
         """Whether a `step` has anything to do or to return."""
-        return bool(self._requests or self._arrivals or self._outcomes or self._streams.busy)
+        live = self._streams.busy and not self._closed
+        return bool(self._requests or self._arrivals or self._outcomes or live)
 
     def step(self) -> dict[int, Outcome]:
         """Advance all requests a little; returns the outcomes of those from `add_request` that ended."""
@@ -226,8 +227,7 @@ class ASREngine:
             self._admit()
             for request in list(self._requests.values()):
                 self._fail(request, RequestAbortedError(f"{request.source}: the engine was closed"))
-            for stream in self._streams:
-                self._streams.close(stream.id)
+            for stream in self._streams.shut():
                 self._end_stream(stream, RequestAbortedError(f"{stream.source}: the engine was closed"))
             self._readers.close()
             del self._runner, self._float32
@@ -257,9 +257,11 @@ class ASREngine:
     def _open(self, options: DecodingOptions | None, live: LiveOptions | None, waiter: "Future[Outcome] | None") -> int:
         options = self._checked(options or DecodingOptions())
         with self._lock:
+            if self._closed:
+                raise RequestError("The engine is closed")
             stream = self._streams.open(options, live or LiveOptions())
-        stream.waiter = waiter
-        return stream.id
+            stream.waiter = waiter
+            return stream.id
 
     def _submit(self, request: Request) -> None:
         with self._intake:

@@ -120,7 +120,7 @@ class FrameRunner:
             found = self.rescorer.rescore(self.head, encoded, found, options)
         return [
             Decoded(tuple(map(hypothesis_of, spellings)), None, finite, (), None)
-            for spellings, finite in zip(found, _finite(encoded), strict=True)
+            for spellings, finite in zip(found, finite_rows(encoded), strict=True)
         ]
 
 
@@ -131,7 +131,7 @@ def hypothesis_of(spelling: Spelling) -> Hypothesis:
     return Hypothesis(spelling.tokens, mean, spelling.frames, spelling.log_probs)
 
 
-def _finite(encoded: EncoderOutput) -> list[bool]:
+def finite_rows(encoded: EncoderOutput) -> list[bool]:
     """Whether the valid frames of each row are."""
     time = torch.arange(encoded.frames.shape[1], device=encoded.lengths.device)
     sound = encoded.frames.isfinite().all(dim=-1) | (time >= encoded.lengths[:, None])
