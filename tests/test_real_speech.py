@@ -33,13 +33,14 @@ def human_clips(audio: Path) -> list[Path]:
     return sorted(path for folder in ENGLISH for path in (audio / folder).iterdir())
 
 
-def test_english_word_error_rate_of_one_run_over_folders(shared: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_english_word_error_rate_of_one_run_over_folders(shared: Callable[[str], Path], dtype: str) -> None:
     jiwer = pytest.importorskip("jiwer", reason="scores words: pip install jiwer")
     normalizers = pytest.importorskip("whisper.normalizers", reason="normalises words: pip install openai-whisper")
     audio = shared("audio")
     folders = [str(audio / folder) for folder in ENGLISH]
     command = [sys.executable, "-m", "oasr", "transcribe", *folders, "--model", "tiny-en", "--device", "cpu"]
-    run = subprocess.run([*command, "--format", "json"], capture_output=True, text=True, check=True)
+    run = subprocess.run([*command, "--dtype", dtype, "--format", "json"], capture_output=True, text=True, check=True)
     results = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(results) == 26
     expected = manifest(audio)

@@ -118,10 +118,16 @@ class EngineInfo:
 
 @dataclass(frozen=True, slots=True)
 class StepStats:
-    """How busy an engine is after a step, in windows of audio."""
+    """How busy an engine is after a step."""
 
     waiting: int
+    """Windows of audio that wait."""
     running: int
+    """Windows of audio that are being decoded."""
+    streams: int = 0
+    """Live streams."""
+    lag: float = 0.0
+    """Seconds for which the audio of the live stream that waits longest could have been read, and was not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +270,40 @@ class DecodingOptions:
         if not isinstance(tokens, list | tuple) or not all(_is_whole(token, least=0) for token in tokens):
             raise RequestError(f"suppress_tokens must be a list of token ids, not {tokens!r}")
         object.__setattr__(self, "suppress_tokens", tuple(tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOptions:
+    """How a live stream is read. Times in seconds; `RequestError` when one is out of range."""
+
+    chunk: float | None = None
+    """Audio read at once: less is sooner, more is better. None takes the checkpoint's own, see `ModelFacts`."""
+    left_context: float | None = None
+    """How far the encoder looks back, `math.inf` for all the segment; None takes the checkpoint's own."""
+    endpoint_silence: float = 0.8
+    """A segment ends once so much silence has followed its last token; `math.inf` never ends it so."""
+    longest_segment: float = 20.0
+    """A segment ends when it has grown so long, wherever it is; `math.inf` for no limit."""
+
+    def __post_init__(self) -> None:
+        for field in ("chunk", "left_context", "endpoint_silence", "longest_segment"):
+            value = getattr(self, field)
+            if value is None and field in ("chunk", "left_context"):
+                continue
+            if not _is_number(value) or not value > 0:
+                raise RequestError(f"{field} must be a number of seconds above 0, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """Something new in a live stream."""
+
+    delta: str
+    """What the text of the stream has grown by and will keep; all deltas of a stream join to its final text."""
+    text: str
+    """The segment that is being spoken as it is heard now; what goes beyond the deltas may change."""
+    segment: Segment | None
+    """The segment, once it is over."""
 
 
 def _is_text(value: object) -> bool:

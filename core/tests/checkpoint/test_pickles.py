@@ -4,6 +4,7 @@ import argparse
 import os
 import pickle
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -56,6 +57,34 @@ def test_a_harmless_class_is_named_with_the_way_out(tmp_path: Path) -> None:
     torch.save({"args": argparse.Namespace(lr=1)}, tmp_path / "a.pt")
     with pytest.raises(CheckpointError, match=r"argparse\.Namespace.*torch\.save\(model\.state_dict\(\), path\)"):
         read_pickle(tmp_path / "a.pt")
+
+
+@pytest.mark.parametrize("as_zip", [True, False], ids=["zip", "legacy"])
+def test_objects_beside_the_tensors_can_be_read_as_nothing(tmp_path: Path, as_zip: bool) -> None:
+    content = {"w": torch.ones(2), "args": argparse.Namespace(lr=1), "folder": Path("/a"), "epoch": 3}
+    torch.save(content, tmp_path / "a.pt", _use_new_zipfile_serialization=as_zip)
+    trusted = torch.serialization.get_safe_globals()
+    read = read_pickle(tmp_path / "a.pt", stand_ins=True)
+    assert torch.equal(read["w"], torch.ones(2))
+    assert read["epoch"] == 3
+    assert not isinstance(read["args"], argparse.Namespace)
+    assert not isinstance(read["folder"], Path)
+    assert torch.serialization.get_safe_globals() == trusted
+
+
+@pytest.mark.parametrize("callable_", [os.mkdir, eval, exec, print])
+def test_nothing_of_a_gadget_runs_behind_a_stand_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], callable_: Any
+) -> None:
+    class Caller:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return callable_, (f"print({str(tmp_path)!r})",)
+
+    torch.save({"w": Caller()}, tmp_path / "a.pt")
+    with suppress(CheckpointError):
+        read_pickle(tmp_path / "a.pt", stand_ins=True)
+    assert capsys.readouterr().out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["a.pt"]
 
 
 def test_a_configuration_object_of_a_package_that_is_not_installed_is_named(

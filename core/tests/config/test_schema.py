@@ -55,8 +55,8 @@ def test_spellings_of_number_formats(spelling, dtype):
 
 
 def test_another_number_format_is_refused_with_the_ones_that_exist():
-    with pytest.raises(ConfigError, match=r"^dtype: .*'auto', 'float32', 'float16' or 'bfloat16', not 'int8'$"):
-        EngineConfig(dtype="int8")
+    with pytest.raises(ConfigError, match=r"^dtype: .*'auto', 'float32', 'float16', 'bfloat16' or 'int8', not 'int4'$"):
+        EngineConfig(dtype="int4")
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,37 @@ def test_repetition_is_read_again(engine: ASREngine, judge: Judge) -> None:
     assert segment.compression_ratio < LADDER.most_compression
 
 
+@pytest.mark.parametrize("fallback", [(), (0.2, 0.4)])
+def test_a_loop_that_no_temperature_helps_is_cut_and_said_once(
+    engine: ASREngine, judge: Judge, fallback: tuple[float, ...]
+) -> None:
+    attempts = judge(engine, lambda window: sure(window) | {"tokens": tuple(b"well " + b"ha ha hey " * 20)})
+    result = engine.transcribe(speech(1), replace(LADDER, fallback=fallback))
+    assert result.text == "well ha ha hey"
+    assert temperatures(attempts) == [0, *fallback]
+    [note] = result.notes
+    assert note.startswith("the text repeated itself")
+
+
+def test_a_loop_is_no_context_for_what_follows(
+    make_engine: MakeEngine, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = make_engine(components={(Kind.ARCHITECTURE, "toy"): Timed})
+    contexts: list[tuple[int, ...]] = []
+    write = ToyHead.prompt
+
+    def observed(self: ToyHead, options: DecodingOptions, language: str, context: tuple[int, ...], *rest: Any) -> Any:
+        contexts.append(tuple(context))
+        return write(self, options, language, context, *rest)
+
+    monkeypatch.setattr(ToyHead, "prompt", observed)
+    loop = tuple(b"ha " * 40)
+    judge(engine, lambda window: sure(window) | ({} if window.start_samples else {"tokens": loop}))
+    engine.transcribe(speech(1, seconds=2.0), replace(GERMAN, condition_on_previous=True))
+    assert contexts[:2] == [(), ()]
+    assert contexts[2]
+
+
 def test_after_the_last_temperature_the_text_is_taken_as_it_is(engine: ASREngine, judge: Judge) -> None:
     attempts = judge(engine, unsure)
     [segment] = engine.transcribe(speech(1), LADDER).segments

@@ -70,7 +70,7 @@ def searched(engine: ASREngine, audio: Audio, options: DecodingOptions) -> Hypot
     runner = engine._runner
     head = runner.model.head("autoregressive")
     prompt = head.prompt(options, options.language, (), engine._parts.tokenizer)
-    encoded = runner.encode([audio.samples])
+    encoded = runner._encoder.encode([audio.samples])
     live: list[tuple[list[int], float]] = [([], 0.0)]
     ended: list[tuple[list[int], float]] = []
     wanted = round(options.beam * options.patience)

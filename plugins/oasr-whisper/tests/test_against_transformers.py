@@ -102,7 +102,7 @@ def features(clip: Audio, oracle: Any) -> torch.Tensor:
 
 
 def test_log_mel(engine: ASREngine, clip: Audio, features: torch.Tensor) -> None:
-    batch = engine._runner._frontend.extract(clip.samples[None], torch.tensor([len(clip.samples)]))
+    batch = engine._runner._encoder.frontend.extract(clip.samples[None], torch.tensor([len(clip.samples)]))
     torch.testing.assert_close(batch.frames.transpose(1, 2), features, atol=TOLERANCE, rtol=0)
 
 

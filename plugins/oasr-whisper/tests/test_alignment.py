@@ -106,7 +106,7 @@ def recorded(shared: Any, device: str) -> Recorded:
     engine = ASREngine(EngineConfig(model=folder / "checkpoint", device=device, dtype="float32"))
     clips = [read_audio(shared(name.removeprefix("shared/")), target_rate=16_000).samples for name in values["clips"]]
     with torch.inference_mode():
-        return Recorded(engine, values, engine._runner.encode(clips).frames)
+        return Recorded(engine, values, engine._runner._encoder.encode(clips).frames)
 
 
 @pytest.mark.parametrize("clip", [0, 1, 2])

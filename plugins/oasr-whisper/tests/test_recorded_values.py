@@ -36,11 +36,11 @@ def recorded(shared: Any, device: str) -> Recorded:
 def extract(recorded: Recorded, clip: int) -> FeatureBatch:
     runner = recorded.engine._runner
     samples = recorded.clips[clip].samples.to(runner.model.device)
-    return runner._frontend.extract(samples[None], torch.tensor([len(samples)], device=samples.device))
+    return runner._encoder.frontend.extract(samples[None], torch.tensor([len(samples)], device=samples.device))
 
 
 def encode(recorded: Recorded, clip: int) -> EncoderOutput:
-    return recorded.engine._runner.encode([recorded.clips[clip].samples])
+    return recorded.engine._runner._encoder.encode([recorded.clips[clip].samples])
 
 
 def read(recorded: Recorded, clips: list[int], **options: Any) -> list[Any]:

@@ -17,10 +17,29 @@ def oasr_components() -> list[ComponentSpec]:
             config="oasr.features.config:LogMelConfig",
         ),
         ComponentSpec(
+            kind=Kind.FRONTEND,
+            name="kaldi-fbank",
+            summary="Log-mel filter banks as Kaldi computes them",
+            target="oasr.features.kaldi_fbank:KaldiFbank",
+            config="oasr.features.config:KaldiFbankConfig",
+        ),
+        ComponentSpec(
             kind=Kind.TOKENIZER,
             name="huggingface",
             summary="A tokenizer.json of the tokenizers library",
             target="oasr.tokenizers.huggingface:HuggingFaceTokenizer",
+        ),
+        ComponentSpec(
+            kind=Kind.TOKENIZER,
+            name="sentencepiece",
+            summary="A SentencePiece model, with the ids of a symbol table where there is one",
+            target="oasr.tokenizers.sentencepiece:SentencePieceTokenizer",
+        ),
+        ComponentSpec(
+            kind=Kind.TOKENIZER,
+            name="symbols",
+            summary="A symbol table such as tokens.txt or units.txt",
+            target="oasr.tokenizers.symbols:SymbolTokenizer",
         ),
         ComponentSpec(
             kind=Kind.FORMAT,

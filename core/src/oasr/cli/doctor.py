@@ -105,6 +105,17 @@ def _devices() -> Iterator[Check]:
         yield Check("ok", f"cuda:{index}", f"{facts.name}, {memory}, compute capability {facts.major}.{facts.minor}")
 
 
+def _int8() -> Iterator[Check]:
+    try:
+        from oasr.engine.device import multiplies_int8_exactly
+    except Exception:
+        return  # what is wrong with torch has been said
+    if multiplies_int8_exactly():
+        yield Check("ok", "int8 on the CPU", "exact: --dtype int8 can be used")
+    else:
+        yield Check("warn", "int8 on the CPU", "not exact on this processor", "Use --dtype float32.")
+
+
 def _plugins() -> Iterator[Check]:
     registry = Registry.discover()
     for record in registry.records:
@@ -162,4 +173,4 @@ def _model_cache() -> Iterator[Check]:
         yield Check("warn", "model cache", f"{cache} is not writable", advice)
 
 
-_SECTIONS = (_versions, _devices, _plugins, _environment, _editable_installs, _model_cache)
+_SECTIONS = (_versions, _devices, _int8, _plugins, _environment, _editable_installs, _model_cache)

@@ -33,6 +33,7 @@ from oasr.plugin import CommandSpec
 COMMANDS = (
     CommandSpec("transcribe", "Write down what is said in audio and video files", "oasr.cli.transcribe:app"),
     CommandSpec("translate", "Write down in English what is said in them", "oasr.cli.transcribe:translate_app"),
+    CommandSpec("stream", "Write down live audio while it is spoken", "oasr.cli.stream:command"),
     CommandSpec("models", "List the models that are on this machine", "oasr.cli.models:command"),
     CommandSpec("convert", "Write a checkpoint in OASR's own layout", "oasr.cli.convert:command"),
     CommandSpec("plugins", "List the installed plugins and what is wrong with them", "oasr.cli.plugins:app"),

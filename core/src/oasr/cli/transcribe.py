@@ -189,7 +189,7 @@ def transcribe(
     config: Annotated[Path | None, typer.Option(help="Configuration file; see oasr config.")] = None,
     sets: Sets = [],  # noqa: B006  typer copies it
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="auto, float32, float16 or bfloat16.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="auto, float32, float16, bfloat16 or, on a CPU, int8.")] = None,
     decoder: Annotated[str | None, typer.Option(help="The search; see oasr plugins --kind decoder.")] = None,
     detector: Annotated[
         str | None, typer.Option(help="What finds speech, to read it as one batch; see oasr plugins --kind detector.")

@@ -75,6 +75,15 @@ class AudioConfig(BaseModel):
     """Threads that open audio, and as many that decode the rest of what is long."""
 
 
+class StreamingConfig(BaseModel):
+    """Live streams."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+
+    max_streams: int = Field(default=256, ge=1)
+    """Most live streams at once; their states are allocated together when the first one is opened."""
+
+
 class EngineConfig(BaseModel):
     """Everything an engine is built from. Raises `ConfigError`, which lists all faults at once.
 
@@ -92,8 +101,8 @@ class EngineConfig(BaseModel):
     """Layout of the checkpoint; recognised from its files unless given."""
     device: Annotated[str, AfterValidator(_known_device)] = "auto"
     """Where to compute: auto, cpu, cuda or cuda:N."""
-    dtype: Annotated[Literal["auto", "float32", "float16", "bfloat16"], BeforeValidator(_as_dtype)] = "auto"
-    """Number format of the weights: auto, float32, float16 or bfloat16."""
+    dtype: Annotated[Literal["auto", "float32", "float16", "bfloat16", "int8"], BeforeValidator(_as_dtype)] = "auto"
+    """Number format of the weights: auto, float32, float16, bfloat16, or on a CPU int8."""
     decoder: Annotated[Selection | Unnamed | None, Slot(Kind.DECODER)] = Field(default=None, examples=["NAME"])
     """The search over what the model computes; the model's own default unless given."""
     batching: Annotated[Selection, Slot(Kind.BATCHING, default="bucketed")] = Field(
@@ -107,6 +116,8 @@ class EngineConfig(BaseModel):
     """Where somebody speaks: none reads on from window to window, any other reads what it finds as one batch."""
     audio: AudioConfig = AudioConfig()
     """What one input may cost, and how inputs are decoded."""
+    streaming: StreamingConfig = StreamingConfig()
+    """Live streams."""
 
     def __init__(self, /, **values: Any):
         try:

@@ -11,14 +11,19 @@ from oasr.checkpoint.load import load, outline
 from oasr.checkpoint.sniff import open_checkpoint
 from oasr.config import EngineConfig, check_needs
 from oasr.engine.device import choose_device
+from oasr.engine.encoding import AudioEncoder
+from oasr.engine.frames import FrameRunner
 from oasr.engine.runner import Runner
-from oasr.errors import ConfigError, DeviceError
+from oasr.engine.stream_runner import StreamRunner
+from oasr.engine.streams import MakeRunner as MakeStreamRunner
+from oasr.errors import ConfigError, DeviceError, RequestError
 from oasr.interfaces.architecture import CacheLayout
 from oasr.interfaces.batching import BatchingPolicy
-from oasr.interfaces.decoder import Decoder, LabelSynchronousDecoder
+from oasr.interfaces.decoder import Decoder, FrameSynchronousDecoder, LabelSynchronousDecoder, Rescorer
 from oasr.interfaces.detector import SpeechDetector
 from oasr.interfaces.format import Checkpoint
 from oasr.interfaces.tokenizer import Tokenizer
+from oasr.nn import to_int8
 from oasr.plugin import Kind
 from oasr.registry import Registry
 
@@ -35,24 +40,45 @@ class Parts:
     registry: Registry
     device: torch.device
     dtype: torch.dtype
-    decoder: LabelSynchronousDecoder
+    decoder: LabelSynchronousDecoder | FrameSynchronousDecoder
+    rescorer: Rescorer | None
+    """What looks at the decoder's hypotheses again."""
     policy: BatchingPolicy
     tokenizer: Tokenizer
     detector: SpeechDetector | None
     """None takes all audio for speech."""
+    streams: int
+    """Most live streams at once."""
 
-    def runner(self, dtype: torch.dtype, rows: int | None) -> Runner:
+    def runner(self, dtype: torch.dtype, rows: int | None) -> Runner | FrameRunner:
         """Load the weights in a number format; `rows` None takes what the memory holds."""
-        model = load(self.checkpoint, self.registry, dtype, self.device)
+        model = load(self.checkpoint, self.registry, torch.float32 if dtype == torch.int8 else dtype, self.device)
+        if dtype == torch.int8:
+            to_int8(model)
         facts = model.facts
         frontend = self.registry.create(Kind.FRONTEND, facts.frontend, facts.frontend_options).to(self.device)
+        encoder = AudioEncoder(model, frontend)
+        if isinstance(self.decoder, FrameSynchronousDecoder):
+            most = _MOST_ROWS_GPU if self.device.type == "cuda" else _MOST_ROWS_CPU
+            return FrameRunner(encoder, self.tokenizer, self.decoder, self.rescorer, rows or most)
         rows = rows or _rows_that_fit(model.head("autoregressive").cache_layout, model.device, model.dtype)
         try:
-            return Runner(model, frontend, self.tokenizer, self.decoder, rows)
+            return Runner(encoder, self.tokenizer, self.decoder, rows)
         except RuntimeError as error:
             raise DeviceError(
                 f"{self.device} has no memory for the caches of {rows} rows; lower batching.max_rows"
             ) from error
+
+    def stream_runner(self, runner: Runner | FrameRunner) -> MakeStreamRunner:
+        """What makes a runner of live streams with the weights of another."""
+
+        def make(chunk: int, left_context: int | None) -> StreamRunner:
+            if not isinstance(runner, FrameRunner):
+                raise RequestError("This model writes text only once it has heard all: it cannot read live audio")
+            streaming = runner.encoder.model.streaming(chunk, left_context)
+            return StreamRunner(runner, streaming, self.streams)
+
+        return make
 
 
 def assemble(config: EngineConfig, registry: Registry) -> Parts:
@@ -65,12 +91,7 @@ def assemble(config: EngineConfig, registry: Registry) -> Parts:
     config = config.with_defaults({"decoder": facts.default_decoder}, registry)
     decoder = config.selected("decoder")
     check_needs(registry.spec(Kind.DECODER, decoder.name), registry.spec(Kind.ARCHITECTURE, checkpoint.architecture))
-    decoder_class: type[Decoder] = registry.load(Kind.DECODER, decoder.name)
-    if not issubclass(decoder_class, LabelSynchronousDecoder):
-        raise ConfigError(
-            f'Decoder "{decoder.name}" is a {decoder_class.__name__} of a family this engine cannot run; '
-            "it runs subclasses of oasr.interfaces.decoder.LabelSynchronousDecoder"
-        )
+    search, rescorer = _search(registry.construct(Kind.DECODER, decoder.name, decoder.options), decoder.name, registry)
     batching, detector = config.selected("batching"), config.selected("detector")
     device, dtype = choose_device(config.device, config.dtype)
     return Parts(
@@ -78,13 +99,32 @@ def assemble(config: EngineConfig, registry: Registry) -> Parts:
         registry=registry,
         device=device,
         dtype=dtype,
-        decoder=registry.construct(Kind.DECODER, decoder.name, decoder.options),
+        decoder=search,
+        rescorer=rescorer,
         policy=registry.construct(Kind.BATCHING, batching.name, batching.options),
         tokenizer=registry.construct(Kind.TOKENIZER, facts.tokenizer, checkpoint.files),
         detector=None
         if detector.name == "none"
         else registry.construct(Kind.DETECTOR, detector.name, detector.options),
+        streams=config.streaming.max_streams,
     )
+
+
+def _search(
+    decoder: Decoder, name: str, registry: Registry
+) -> tuple[LabelSynchronousDecoder | FrameSynchronousDecoder, Rescorer | None]:
+    """The search, and what looks at its hypotheses again when that is what was chosen."""
+    if isinstance(decoder, Rescorer):
+        first = registry.create(Kind.DECODER, decoder.search, {})
+        if isinstance(first, FrameSynchronousDecoder):
+            return first, decoder
+        raise ConfigError(f'Decoder "{name}" rescores "{decoder.search}", which does not read frames in order')
+    if not isinstance(decoder, LabelSynchronousDecoder | FrameSynchronousDecoder):
+        raise ConfigError(
+            f'Decoder "{name}" is a {type(decoder).__name__} of a family this engine cannot run; it runs those of '
+            "oasr.interfaces.decoder"
+        )
+    return decoder, None
 
 
 def _rows_that_fit(layout: CacheLayout, device: torch.device, dtype: torch.dtype) -> int:

@@ -2,27 +2,28 @@
 
 import threading
 import time
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
 from types import TracebackType
-from typing import overload
-
-import torch
+from typing import Any, overload
 
 from oasr.audio import Audio, Source
 from oasr.config import EngineConfig
+from oasr.engine.batch import READ_AHEAD, Steps, read_each, transcript_of
 from oasr.engine.build import assemble
+from oasr.engine.live import LiveStream
 from oasr.engine.reading import Readers, open_source, own_source, source_name
 from oasr.engine.request import Request, new_request
-from oasr.engine.runner import Runner
+from oasr.engine.second_reading import SecondReading
+from oasr.engine.session import Session
+from oasr.engine.streams import Streams, as_samples
 from oasr.engine.window import Decoded, Window, as_error
 from oasr.errors import (
     AudioError,
     BatchError,
     ConfigError,
     DeviceError,
-    NonFiniteError,
     OasrError,
     RequestAbortedError,
     RequestError,
@@ -30,9 +31,7 @@ from oasr.errors import (
 from oasr.plugin import Kind
 from oasr.registry import Registry, default_registry
 from oasr.scheduler.scheduler import Scheduler
-from oasr.types import DecodingOptions, EngineInfo, Outcome, StepStats, Transcript
-
-_READ_AHEAD = 2  # windows at hand for each row that decodes, so that the device does not wait for files
+from oasr.types import DecodingOptions, EngineInfo, LiveOptions, Outcome, StepStats, StreamEvent, Transcript
 
 
 class ASREngine:
@@ -63,12 +62,13 @@ class ASREngine:
         self._limits = config.audio
         self._scheduler = Scheduler(self._parts.policy, self._runner.rows, time.monotonic)
         self._observed = registry.hooks.implements("oasr_step_finished")
+        self._streams = Streams(self.facts, self._parts.stream_runner(self._runner))
         self._lock = threading.Lock()  # guards all that follows; held for the length of a step
         self._requests: dict[int, Request] = {}
         self._owners: dict[int, tuple[Request, Window]] = {}
         self._outcomes: dict[int, Outcome] = {}
-        self._float32: Runner | None = None
-        self._readers = Readers(config.audio.workers, _READ_AHEAD * self.info.rows)
+        self._float32 = SecondReading(self._parts, self._runner.model.dtype)
+        self._readers = Readers(config.audio.workers, READ_AHEAD * self.info.rows)
         # Filled under a lock of their own, so that nobody waits for a step to hand something in.
         self._intake = threading.Lock()
         self._closed = False
@@ -97,12 +97,12 @@ class ASREngine:
         error of a single input; for a list, `BatchError` with all outcomes once every input is done.
         """
         if not isinstance(source, list):
-            return _transcript_of(next(iter(self.transcribe_each([source], options)))[1])
+            return transcript_of(next(iter(self.transcribe_each([source], options)))[1])
         outcomes = dict(self.transcribe_each(source, options))
         ordered = [outcomes[index] for index in range(len(source))]
         if any(outcome.error is not None for outcome in ordered):
             raise BatchError(ordered)
-        return [_transcript_of(outcome) for outcome in ordered]
+        return [transcript_of(outcome) for outcome in ordered]
 
     def transcribe_offline(self, source: Source | Audio, options: DecodingOptions | None = None) -> str:
         """Text of one input."""
@@ -139,7 +139,12 @@ class ASREngine:
                 f"transcribe_each takes many inputs, not {type(sources).__name__}; use transcribe for one"
             )
         options = self._checked(options or DecodingOptions())
-        return self._each(enumerate(sources), options)
+        steps = Steps(
+            lambda source: self._request(source, options), self._submit, self._unread, self._drive, self.abort
+        )
+        return read_each(
+            enumerate(sources), steps, lambda: self._scheduler.running > 0, self._config.audio.workers, self.info.rows
+        )
 
     def add_request(self, source: Source | Audio, options: DecodingOptions | None = None) -> int:
         """Hand in one input; its outcome comes from a later `step` or `run` under the id returned.
@@ -158,10 +163,44 @@ class ASREngine:
         with self._intake:
             self._aborts.append(request_id)
 
+    def stream(self, options: DecodingOptions | None = None, live: LiveOptions | None = None) -> Session:
+        """A live stream as an object; use it in a `with` block. Raises as `add_streaming_request` does."""
+        waiter: Future[Outcome] = Future()
+        return Session(self, self._open(options, live, waiter), waiter)
+
+    def add_streaming_request(self, options: DecodingOptions | None = None, live: LiveOptions | None = None) -> int:
+        """Open a live stream; its outcome comes from a later `step` under the id returned.
+
+        Raises `RequestError` for what the model or the search cannot honour, and when there is no room for it.
+        """
+        return self._open(options, live, waiter=None)
+
+    def feed_chunk(self, stream_id: int, samples: Any, is_last: bool = False) -> None:
+        """The next samples of a live stream: floats (samples,) at the model's rate, as many or few as there are.
+
+        Raises `RequestError` for anything else; an id that has ended is left alone.
+        """
+        chunk = as_samples(samples)
+        self._streams.feed(stream_id, chunk, is_last)
+
+    def stream_events(self, stream_id: int) -> list[StreamEvent]:
+        """What is new in a live stream since the last call, also once after its outcome; empty when it was aborted."""
+        with self._lock:
+            return self._streams.events(stream_id)
+
+    def settle(self, stream_id: int) -> list[StreamEvent]:
+        """Step until a live stream has read all that can be read of it; returns what is new in it."""
+        while True:
+            with self._lock:
+                self._advance()
+                stream = self._streams.find(stream_id)
+                if stream is None or not stream.is_due:
+                    return self._streams.events(stream_id)
+
     @property
     def busy(self) -> bool:
         """Whether a `step` has anything to do or to return."""
-        return bool(self._requests or self._arrivals or self._outcomes)
+        return bool(self._requests or self._arrivals or self._outcomes or self._streams.busy)
 
     def step(self) -> dict[int, Outcome]:
         """Advance all requests a little; returns the outcomes of those from `add_request` that ended."""
@@ -187,6 +226,9 @@ class ASREngine:
             self._admit()
             for request in list(self._requests.values()):
                 self._fail(request, RequestAbortedError(f"{request.source}: the engine was closed"))
+            for stream in self._streams:
+                self._streams.close(stream.id)
+                self._end_stream(stream, RequestAbortedError(f"{stream.source}: the engine was closed"))
             self._readers.close()
             del self._runner, self._float32
         self._registry.hooks.call("oasr_engine_stopped", info=self.info)
@@ -197,11 +239,10 @@ class ASREngine:
             raise RequestError("The engine is closed")
         if not isinstance(options, DecodingOptions):
             raise RequestError(f"options must be DecodingOptions, not {options!r}")
-        for option, offered in (("timestamps", self.facts.timestamps), ("word_timestamps", self.facts.word_timestamps)):
-            if getattr(options, option) and not offered:
-                raise RequestError(f"{self.info.architecture} cannot honour {option}; leave it unset")
         if options.condition_on_previous and self._parts.detector is not None:
             raise RequestError("condition_on_previous: what a detector finds is read at once; leave one of them out")
+        if options.timestamps is None:
+            options = replace(options, timestamps=self.facts.timestamps)
         options = options.in_codes_of(self.facts.languages)
         self._runner.check(options)
         return options
@@ -209,7 +250,16 @@ class ASREngine:
     def _request(self, source: Source | Audio, options: DecodingOptions) -> Request:
         """A request for an input, opened and decoded as far as its first windows."""
         stream = open_source(source, self.facts.sample_rate, self._limits)
-        return new_request(stream, options, self.facts, self._runner.frames, self._parts.detector)
+        return new_request(
+            stream, options, self.facts, self._runner.frames, self._runner.margin_samples, self._parts.detector
+        )
+
+    def _open(self, options: DecodingOptions | None, live: LiveOptions | None, waiter: "Future[Outcome] | None") -> int:
+        options = self._checked(options or DecodingOptions())
+        with self._lock:
+            stream = self._streams.open(options, live or LiveOptions())
+        stream.waiter = waiter
+        return stream.id
 
     def _submit(self, request: Request) -> None:
         with self._intake:
@@ -218,56 +268,13 @@ class ASREngine:
                 raise RequestError("The engine is closed")
             self._arrivals.append(request)
 
-    def _each(
-        self, sources: Iterator[tuple[int, Source | Audio]], options: DecodingOptions
-    ) -> Iterator[tuple[int, Outcome]]:
-        workers = self._config.audio.workers
-        rows = self.info.rows
-        opening: dict[Future[Request], tuple[int, Source | Audio]] = {}
-        decoding: dict[Future[Outcome], tuple[int, Request]] = {}
-        exhausted = False
-        pool = ThreadPoolExecutor(workers, thread_name_prefix="oasr-audio")
-        try:
-            while True:
-                at_hand = sum(max(1, len(request.open) + len(request.waiting)) for _, request in decoding.values())
-                while not exhausted and len(opening) + at_hand < _READ_AHEAD * rows:
-                    index, source = next(sources, (-1, ""))
-                    exhausted = index < 0
-                    if not exhausted:
-                        opening[pool.submit(self._request, source, options)] = (index, source)
-                if not opening and not decoding:
-                    return
-                # An idle device is better served by a full batch than by the first file that has been read.
-                filling = bool(opening) and (not decoding or (at_hand < rows and not self._scheduler.running))
-                if filling:
-                    wait(opening, return_when=FIRST_COMPLETED)
-                for opened in [future for future in opening if future.done()]:
-                    index, source = opening.pop(opened)
-                    waiter: Future[Outcome] = Future()
-                    try:
-                        request = opened.result()
-                        request.waiter = waiter
-                        self._submit(request)
-                        decoding[waiter] = (index, request)
-                    except OasrError as error:
-                        yield index, self._unread(source, error)
-                if not filling:
-                    self._drive(decoding)
-                for ended in [future for future in decoding if future.done()]:
-                    index, _ = decoding.pop(ended)
-                    yield index, ended.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for _, request in decoding.values():
-                self.abort(request.id)
-
     def _unread(self, source: Source | Audio, error: OasrError) -> Outcome:
         name = error.source if isinstance(error, AudioError) else source_name(source)
         outcome = Outcome(name, None, error)
         self._registry.hooks.call("oasr_request_finished", outcome=outcome)
         return outcome
 
-    def _drive(self, decoding: "dict[Future[Outcome], tuple[int, Request]]") -> None:
+    def _drive(self, decoding: "Collection[Future[Outcome]]") -> None:
         """Advance the engine, unless another thread just did so to the end of one of these."""
         with self._lock:
             if decoding and not any(future.done() for future in decoding):
@@ -279,7 +286,10 @@ class ASREngine:
         if self._closed:
             return
         self._admit()
-        for request, error in self._readers.heard(idle=not (self._scheduler.waiting or self._scheduler.running)):
+        for stream, reason in self._streams.advance():  # live audio goes first: it cannot wait
+            self._end_stream(stream, reason)
+        idle = not (self._scheduler.waiting or self._scheduler.running or len(self._streams))
+        for request, error in self._readers.heard(idle=idle):
             if error is None:
                 self._schedule(request)
             else:
@@ -292,7 +302,12 @@ class ASREngine:
             for window, result in self._runner.advance():
                 self._finish(window, result)
         if self._observed:
-            stats = StepStats(waiting=self._scheduler.waiting, running=self._scheduler.running)
+            stats = StepStats(
+                waiting=self._scheduler.waiting,
+                running=self._scheduler.running,
+                streams=len(self._streams),
+                lag=self._streams.lag,
+            )
             self._registry.hooks.call("oasr_step_finished", stats=stats)
 
     def _admit(self) -> None:
@@ -307,6 +322,13 @@ class ASREngine:
             aborted = self._requests.get(request_id)
             if aborted is not None:
                 self._fail(aborted, RequestAbortedError(f"{aborted.source}: aborted before it finished"))
+            cancelled = self._streams.close(request_id)
+            if cancelled is not None:
+                self._end_stream(cancelled, RequestAbortedError(f"{cancelled.source}: aborted before it finished"))
+
+    def _end_stream(self, stream: LiveStream, error: OasrError | None) -> None:
+        outcome = Outcome(stream.source, None if error else stream.transcript(), error)
+        self._hand_out(stream.id, outcome, stream.waiter)
 
     def _schedule(self, request: Request) -> None:
         """Let the windows that are next wait their turn; end a request that has none left, or never had one."""
@@ -336,10 +358,8 @@ class ASREngine:
             return  # another window of the request failed in the same step
         request, _ = self._owners[window.key]
         if isinstance(result, Decoded) and not result.finite:
-            try:
-                result = self._redo(request, window)
-            except Exception as error:
-                self._float32, result = None, as_error(error)  # its rows are in an unknown state
+            window.language = request.language
+            result = self._float32.read(window, request.source)
         if isinstance(result, OasrError):
             self._fail(request, result)
             return
@@ -353,27 +373,6 @@ class ASREngine:
             return
         self._schedule(request)
 
-    def _redo(self, request: Request, window: Window) -> Decoded | OasrError:
-        """Read a window again in float32: half precision overflows on some weights, cards and inputs."""
-        if self._runner.model.dtype == torch.float32:
-            return NonFiniteError(f"{request.source}: the model computed NaN or infinity in float32")
-        if self._float32 is None:
-            warnings.warn(
-                f"The model computed NaN or infinity in {self._runner.model.dtype}; reading such windows again in "
-                "float32. If this happens often, set --dtype float32",
-                stacklevel=2,
-            )
-            self._float32 = self._parts.runner(torch.float32, rows=1)
-        window.language = request.language
-        _, failed = self._float32.start([window])
-        results: list[tuple[Window, Decoded | OasrError]] = [*failed.items()]
-        while self._float32.busy:
-            results += self._float32.advance()
-        [(_, result)] = results
-        if isinstance(result, Decoded) and not result.finite:
-            return NonFiniteError(f"{request.source}: the model computed NaN or infinity, also in float32")
-        return result
-
     def _fail(self, request: Request, error: OasrError) -> None:
         """End a request with an error and take its windows out, wherever they are."""
         for window in request.open:
@@ -385,15 +384,11 @@ class ASREngine:
     def _end(self, request: Request, outcome: Outcome) -> None:
         del self._requests[request.id]
         self._readers.leave(request)
+        self._hand_out(request.id, outcome, request.waiter)
+
+    def _hand_out(self, key: int, outcome: Outcome, waiter: "Future[Outcome] | None") -> None:
         self._registry.hooks.call("oasr_request_finished", outcome=outcome)
-        if request.waiter is not None:
-            request.waiter.set_result(outcome)
+        if waiter is not None:
+            waiter.set_result(outcome)
         else:
-            self._outcomes[request.id] = outcome
-
-
-def _transcript_of(outcome: Outcome) -> Transcript:
-    if outcome.error is not None:
-        raise outcome.error
-    assert outcome.transcript is not None
-    return outcome.transcript
+            self._outcomes[key] = outcome

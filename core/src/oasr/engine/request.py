@@ -12,9 +12,12 @@ import torch
 
 from oasr.audio import AudioStream
 from oasr.detectors.loudness import loudness
+from oasr.engine.frames import FrameRunner
+from oasr.engine.joining import joined
+from oasr.engine.loops import without_loop
 from oasr.engine.runner import Runner
 from oasr.engine.supply import SHORTEST_SECONDS, Backlog, Consecutive, Continuous, Cutter, Piece, Spoken, Supply
-from oasr.engine.window import Decoded, Window, as_error
+from oasr.engine.window import Decoded, Excerpt, Window, as_error
 from oasr.errors import OasrError
 from oasr.interfaces.architecture import ModelFacts
 from oasr.interfaces.detector import SpeechDetector
@@ -23,8 +26,9 @@ from oasr.interfaces.tokenizer import Tokenizer
 from oasr.types import Alternative, DecodingOptions, NBest, Outcome, Segment, Transcript
 
 _HISS = 10 ** (-50 / 10)  # as power; full scale is 1
+_OPENING_SECONDS = 300  # held at once of each input that is read as excerpts
 _SENTENCE_SECONDS = 3.0  # shorter rests are mostly breath and noise
-_ids = count(1)
+_ids = count(1)  # of requests and live streams alike
 _keys = count(1)
 
 
@@ -39,6 +43,8 @@ class Place:
     """Text tokens read just before."""
     is_after_whole: bool = False
     """The window before was as long as the model takes, so that more may follow it."""
+    loudest: torch.Tensor | None = None
+    """See `Excerpt`."""
 
 
 @dataclass(eq=False, slots=True)
@@ -55,6 +61,8 @@ class Request:
     options: DecodingOptions
     facts: ModelFacts
     frames: Callable[[int], int]
+    margin: int
+    """Samples around a window that its features depend on."""
     language: str | None
     ahead: Backlog | None
     """Of a single piece: what has been decoded from the window that is being read on. None where pieces are many."""
@@ -127,7 +135,7 @@ class Request:
         window: Window,
         decoded: Decoded,
         tokenizer: Tokenizer,
-        runner: Runner,
+        runner: Runner | FrameRunner,
     ) -> None:
         """Take what was read in a window, or have it read again at the next temperature; then go on behind it."""
         self.open.remove(window)
@@ -141,12 +149,19 @@ class Request:
         hotter = [temperature for temperature in options.fallback if temperature > options.temperature]
         if hotter and not silent and (improbable or repetition > options.most_compression):
             again = replace(options, temperature=hotter[0])
-            self.waiting.insert(0, self._window(window.start_samples, window.samples, window.context, again))
+            place = (window.start_samples, window.samples, window.context)
+            self.waiting.insert(0, self._window(*place, again, window.excerpt))
             return
         rate = self.facts.sample_rate
         seconds = len(window.samples) / rate
-        reading = WindowReading((), seconds) if silent else runner.read(decoded.tokens, seconds)
-        resume = _heard_to(reading, window.samples, rate)
+        reading = WindowReading((), seconds) if silent else runner.read(decoded, seconds)
+        looped = None
+        if repetition > options.most_compression:
+            reading, looped = without_loop(reading)
+        if looped is not None:
+            at = window.start_samples / rate + looped
+            self.notes.append(f"the text repeated itself from {at:.2f} s on, and was cut there")
+        resume = reading.resume if looped is not None else _heard_to(reading, window.samples, rate)
         if options.n_best > 1 and reading.segments:
             self.n_best.append(self._alternatives(window, decoded, tokenizer))
         context: tuple[int, ...] = ()
@@ -170,8 +185,9 @@ class Request:
                 window_start=offset,
             )
             self.segments.append((window.start_samples, said, segment))
-        # What was drawn at a high temperature is no good context (openai/whisper resets it above 0.5).
-        remembered = silent or (options.condition_on_previous and options.temperature <= 0.5)
+        # Loops are no good context, nor is what was drawn at a high temperature (openai/whisper resets it above 0.5).
+        sane = looped is None and options.temperature <= 0.5
+        remembered = silent or (options.condition_on_previous and sane)
         following = self._behind_the_first(
             prompt=options.prompt if remembered else None, prefix=options.prefix if silent else None
         )
@@ -192,7 +208,11 @@ class Request:
 
     def _behind_the_first(self, prompt: str | None = None, prefix: str | None = None) -> DecodingOptions:
         """Options of a window behind the first, which has a prompt and a prefix only if they are left from before."""
-        return replace(self.options, prompt=self.options.prompt if self.options.carry_prompt else prompt, prefix=prefix)
+        options = self.options
+        prompt = options.prompt if options.carry_prompt else prompt
+        if (prompt, prefix) == (options.prompt, options.prefix):
+            return options
+        return replace(options, prompt=prompt, prefix=prefix)
 
     def _go_on(self, window: Window, resume: float, context: tuple[int, ...], options: DecodingOptions) -> None:
         shortest = SHORTEST_SECONDS * self.facts.sample_rate
@@ -201,8 +221,10 @@ class Request:
             read_samples = len(window.samples)  # a window that starts where it did would never end
         start = window.start_samples + read_samples
         if self.ahead is not None:
-            self.ahead.drop(start)
-            self._go_to(Place(start, options, context, len(window.samples) == self.facts.max_input_samples))
+            self.ahead.drop(start - self.margin)
+            loudest = window.excerpt.loudest if window.excerpt else None
+            is_after_whole = len(window.samples) == self.facts.max_input_samples
+            self._go_to(Place(start, options, context, is_after_whole, loudest))
         elif len(window.samples) - read_samples >= shortest:
             self.waiting.insert(0, self._window(start, window.samples[read_samples:], context, options))
 
@@ -213,23 +235,42 @@ class Request:
             return
         longest = self.facts.max_input_samples
         rest = self.ahead.end - place.start
-        if rest < longest and not self.ended:
+        if rest < longest + self.margin and not self.ended:
             return
         self.place = None
         if rest >= SHORTEST_SECONDS * self.facts.sample_rate or (rest and not place.start):
             samples = self.ahead.between(place.start, place.start + longest)
-            self.waiting.insert(0, self._window(place.start, samples, place.context, place.options))
+            excerpt = self._excerpt(self.ahead, place, place.start + len(samples))
+            self.waiting.insert(0, self._window(place.start, samples, place.context, place.options, excerpt))
         elif rest and place.is_after_whole:
             self.notes.append(_unread(rest / self.facts.sample_rate))
 
-    def _window(self, start: int, samples: torch.Tensor, context: tuple[int, ...], options: DecodingOptions) -> Window:
-        return Window(next(_keys), start, samples, self.frames(len(samples)), options, self.language, context)
+    def _excerpt(self, ahead: Backlog, place: Place, end: int) -> Excerpt | None:
+        fits = place.start == 0 and self.ended and ahead.end <= self.facts.max_input_samples
+        if self.facts.excerpts == "never" or (self.facts.excerpts == "long" and fits) or not self.options.timestamps:
+            return None
+        before, after = ahead.between(place.start - self.margin, place.start), ahead.between(end, end + self.margin)
+        opening = None
+        if place.start == 0 and ahead.end > end:
+            opening = ahead.between(0, _OPENING_SECONDS * self.facts.sample_rate)
+        return Excerpt(before, after, place.loudest, opening)
+
+    def _window(
+        self,
+        start: int,
+        samples: torch.Tensor,
+        context: tuple[int, ...],
+        options: DecodingOptions,
+        excerpt: Excerpt | None = None,
+    ) -> Window:
+        frames = self.frames(len(samples))
+        return Window(next(_keys), start, samples, frames, options, self.language, context, excerpt=excerpt)
 
     def transcript(self) -> Transcript:
         """Join what was read."""
         ordered = sorted(self.segments, key=lambda each: (each[2].start, each[0]))
         return Transcript(
-            text="".join(text for _, text, _ in ordered).strip(),
+            text=joined(text for _, text, _ in ordered),
             segments=tuple(segment for _, _, segment in ordered),
             language=self.language,
             duration=self.supply.duration,
@@ -241,19 +282,24 @@ class Request:
         )
 
 
+def new_id() -> int:
+    """An id that no other request and no live stream has."""
+    return next(_ids)
+
+
 def new_request(
     stream: AudioStream,
     options: DecodingOptions,
     facts: ModelFacts,
     frames: Callable[[int], int],
+    margin: int,
     detector: SpeechDetector | None,
 ) -> Request:
     """A request for an input whose start has been decoded. All of it is taken for speech without a detector.
 
-    `frames` says how many feature frames so many samples cost. Raises what is wrong with the start.
+    `frames` says how many feature frames so many samples cost, `margin` how many samples around a window its features
+    depend on. Raises what is wrong with the start.
     """
-    if options.timestamps is None:
-        options = replace(options, timestamps=facts.timestamps)
     language = options.language or (facts.languages[0] if len(facts.languages) == 1 else None)
     rate, longest = facts.sample_rate, facts.max_input_samples
     ahead: Backlog | None = None
@@ -266,10 +312,12 @@ def new_request(
         shortest = math.ceil(SHORTEST_SECONDS * rate)
         cutter = Consecutive(longest, shortest, lambda rest: stream.findings.note(_unread(rest / rate)))
     supply = Supply(stream, cutter, longest)
-    request = Request(next(_ids), supply, options, facts, frames, language, ahead)
+    request = Request(new_id(), supply, options, facts, frames, margin, language, ahead)
     request.place = Place(0, options)
+    # A window to read, and another in the meantime; of excerpts as much as says how loud the input gets.
+    listened = ahead is not None and options.timestamps and facts.excerpts != "never"
     try:
-        request.hear(supply.begin())
+        request.hear(supply.begin(_OPENING_SECONDS * rate if listened else 2 * longest))
     except OasrError:
         raise
     except Exception as error:  # of a detector

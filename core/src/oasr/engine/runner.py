@@ -2,17 +2,16 @@
 
 import logging
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from traceback import clear_frames
 
 import torch
 
 from oasr.engine.decoding import DecodeBatch, Reading
+from oasr.engine.encoding import AudioEncoder
 from oasr.engine.window import Decoded, Window, as_error
-from oasr.errors import OasrError
-from oasr.interfaces.architecture import Architecture, EncoderOutput
+from oasr.errors import OasrError, RequestError
+from oasr.interfaces.architecture import EncoderOutput
 from oasr.interfaces.decoder import Breadth, LabelSynchronousDecoder
-from oasr.interfaces.frontend import Frontend
 from oasr.interfaces.heads import AutoregressiveHead, SpokenSegment, WindowReading
 from oasr.interfaces.tokenizer import Tokenizer
 from oasr.types import DecodingOptions, Word
@@ -28,15 +27,15 @@ class Runner:
 
     def __init__(
         self,
-        model: Architecture,
-        frontend: Frontend,
+        encoder: AudioEncoder,
         tokenizer: Tokenizer,
         decoder: LabelSynchronousDecoder,
         rows: int,
     ):
+        model = encoder.model
         self.model = model
         self.rows = rows
-        self._frontend = frontend
+        self._encoder = encoder
         self._tokenizer = tokenizer
         self._decoder = decoder
         self._head: AutoregressiveHead = model.head("autoregressive")
@@ -51,9 +50,9 @@ class Runner:
     def detects_language(self) -> bool:
         return bool(self._head.language_prompt)
 
-    def read(self, tokens: Sequence[int], seconds: float) -> WindowReading:
+    def read(self, decoded: Decoded, seconds: float) -> WindowReading:
         """What the tokens of a window of so many seconds say."""
-        return self._head.read(tokens, seconds)
+        return self._head.read(decoded.tokens, seconds)
 
     @torch.inference_mode()
     def words(self, window: Window, decoded: Decoded, segments: Sequence[SpokenSegment]) -> list[list[Word]]:
@@ -61,21 +60,30 @@ class Runner:
         if decoded.encoded is None or not segments:
             return [[] for _ in segments]
         seconds = len(window.samples) / self.model.facts.sample_rate
-        with self._on_device():
+        with self._encoder.on_device():
             return self._head.words(
                 decoded.encoded, seconds, segments, window.options, window.language, self._tokenizer
             )
 
     def check(self, options: DecodingOptions) -> None:
         """Raise `RequestError` for what the model or the search cannot honour."""
+        facts = self.model.facts
+        for option, offered in (("timestamps", facts.timestamps), ("word_timestamps", facts.word_timestamps)):
+            if getattr(options, option) and not offered:
+                raise RequestError(f"this model cannot honour {option}; leave it unset")
         self._head.check(options)
         self._decoder.check(options)
         if options.prompt or options.prefix or options.hotwords:  # which have to fit
             self._head.prompt(options, options.language, (), self._tokenizer)
 
+    @property
+    def margin_samples(self) -> int:
+        """How far around an excerpt its features reach."""
+        return self._encoder.frontend.margin_samples
+
     def frames(self, samples: int) -> int:
         """Feature frames a window of so many samples costs."""
-        return self._frontend.frames(samples)
+        return self._encoder.frontend.frames(samples)
 
     @torch.inference_mode()
     def start(self, windows: Sequence[Window]) -> tuple[list[Window], dict[Window, OasrError]]:
@@ -91,7 +99,7 @@ class Runner:
                 alike.setdefault(self._decoder.breadth(window.options), []).append(window)
             except Exception as error:
                 failed[window] = as_error(error)
-        with self._on_device():
+        with self._encoder.on_device():
             for breadth, group in alike.items():
                 started += self._start_alike(self._batch(breadth), group, failed)
         return started, failed
@@ -124,13 +132,8 @@ class Runner:
     @torch.inference_mode()
     def advance(self) -> list[tuple[Window, Decoded | OasrError]]:
         """Decode one token of every row, on a GPU several; returns the windows that finished."""
-        with self._on_device():
+        with self._encoder.on_device():
             return [done for batch in self._batches.values() if batch.readings for done in batch.advance()]
-
-    def _on_device(self) -> AbstractContextManager[None]:
-        """Streams and graphs belong to the current CUDA device, which need not be the model's."""
-        device = self.model.device
-        return torch.cuda.device(device.index if device.type == "cuda" else -1)
 
     def drop(self, window: Window) -> None:
         """Forget a window that is being decoded."""
@@ -162,7 +165,7 @@ class Runner:
         self._encode(batch, left[half:], failed)
 
     def _encode_batch(self, batch: DecodeBatch, readings: Sequence[Reading], failed: dict[Window, OasrError]) -> None:
-        encoded = self.encode([reading.window.samples for reading in readings])
+        encoded = self._encoder.encode_windows([reading.window for reading in readings])
         self._detect_languages(batch, readings, encoded)
         ready = []
         for index, reading in enumerate(readings):
@@ -182,19 +185,6 @@ class Runner:
         if ready:
             kept = torch.tensor(ready, device=encoded.frames.device)
             batch.begin([readings[i] for i in ready], EncoderOutput(encoded.frames[kept], encoded.lengths[kept]))
-
-    def encode(self, samples: Sequence[torch.Tensor]) -> EncoderOutput:
-        """Features and encoder of waveforms (samples,) of any lengths up to the model's window."""
-        device = self.model.device
-        lengths = [len(each) for each in samples]
-        # Each waveform goes straight to its row: padding on the host would copy the whole batch once more.
-        waveforms = torch.zeros(len(samples), max(lengths), device=device)
-        for row, waveform in zip(waveforms, samples, strict=True):
-            row[: len(waveform)].copy_(waveform)
-        # float32 means float32: cuDNN would round the convolutions of the encoder to TF32.
-        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            features = self._frontend.extract(waveforms, torch.tensor(lengths, device=device))
-            return self.model.encode(features)
 
     def _detect_languages(self, batch: DecodeBatch, readings: Sequence[Reading], encoded: EncoderOutput) -> None:
         """Let the model name the language of the windows that do not say it: the likeliest of those allowed."""

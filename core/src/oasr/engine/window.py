@@ -26,6 +26,22 @@ class Window:
     """Text tokens read just before."""
     language_probability: float | None = None
     """Of the language the model named, among those allowed; None when it was not asked."""
+    excerpt: "Excerpt | None" = None
+    """What the features of the window depend on besides; None makes it an input by itself."""
+
+
+@dataclass(eq=False, slots=True)
+class Excerpt:
+    """A window as a part of a longer input."""
+
+    before: torch.Tensor
+    """Samples right before the window, the frontend's margin of them; none at the start of the input."""
+    after: torch.Tensor
+    """Samples right behind the window, as many at most."""
+    loudest: torch.Tensor | None
+    """float32 (): what was loudest in the input before, and with the window in it once that is encoded."""
+    opening: torch.Tensor | None = None
+    """float32 (samples,): the beginning of a long input, whose loudest counts for the first window; None once known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +50,10 @@ class Hypothesis:
 
     tokens: tuple[int, ...]
     avg_logprob: float
+    frames: tuple[int, ...] = ()
+    """Encoder frame of each token, where the search goes by frames."""
+    log_probs: tuple[float, ...] = ()
+    """Of each token at its frame."""
 
 
 @dataclass(frozen=True, slots=True)

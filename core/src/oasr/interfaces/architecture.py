@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import nn
@@ -13,6 +13,9 @@ from torch import nn
 from oasr.interfaces.component import ComponentConfig
 from oasr.interfaces.format import Checkpoint
 from oasr.interfaces.frontend import FeatureBatch
+
+if TYPE_CHECKING:
+    from oasr.interfaces.streaming import StreamingEncoder, StreamingFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,12 @@ class ModelFacts:
     timestamps: bool = False
     """Whether the model can say when each segment begins and ends."""
     word_timestamps: bool = False
-    """Whether the head tells when each word was said."""
+    """Whether the head tells when each word was said; a search that reads frames in order knows without."""
+    excerpts: Literal["never", "long", "always"] = "never"
+    """Inputs whose windows are features of the whole, not inputs by themselves, when times are asked for: none, those
+    longer than a window, or all."""
+    streaming: StreamingFacts | None = None
+    """What chunks live audio may be read in; None when the model needs to hear the end before it reads the start."""
 
     @property
     def max_input_samples(self) -> int:
@@ -131,6 +139,10 @@ class Architecture(nn.Module, ABC):
     @abstractmethod
     def head(self, name: str) -> Any:
         """One of `facts.heads`, as the interface of that name in `oasr.interfaces.heads`."""
+
+    def streaming(self, chunk: int, left_context: int | None) -> StreamingEncoder:
+        """The encoder at a chunk size and left context that `facts.streaming` allows, in encoder frames."""
+        raise NotImplementedError
 
     @property
     def device(self) -> torch.device:

@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 import torch
 
 from oasr.errors import RequestError
+from oasr.interfaces.architecture import EncoderOutput
 from oasr.interfaces.component import ComponentConfig
+from oasr.interfaces.tokenizer import Tokenizer
 from oasr.types import DecodingOptions
 
 
@@ -98,3 +100,54 @@ class LabelSynchronousDecoder(Decoder):
         score: summed log-probability of so many `tokens`, the end token included.
         """
         return score / tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """One hypothesis of a frame-synchronous search: what was said, and when."""
+
+    tokens: tuple[int, ...]
+    frames: tuple[int, ...]
+    """Encoder frame of each token, counted from where the row began."""
+    log_probs: tuple[float, ...]
+    """Of each token at its frame."""
+    score: float
+    """Log-probability of the whole."""
+
+
+class FrameSynchronousDecoder(Decoder):
+    """Reads encoder frames in order, a batch of rows at once.
+
+    Laws: a row depends on itself alone; frames given chunk by chunk end in what they give at once.
+    """
+
+    def check(self, options: DecodingOptions) -> None:
+        """Raise `RequestError` for an option this search cannot honour; by default it honours all."""
+
+    @abstractmethod
+    def start(self, head: Any, options: DecodingOptions, tokenizer: Tokenizer) -> Any:
+        """The search of a row that has heard nothing. Raises `RequestError` for hotwords it cannot spell."""
+
+    @abstractmethod
+    def advance(self, head: Any, encoded: EncoderOutput, rows: Sequence[Any]) -> None:
+        """Read the next frames of each row, (rows, time, feature) with their lengths; rows as `start` made them."""
+
+    @abstractmethod
+    def spellings(self, row: Any) -> list[Spelling]:
+        """The hypotheses of a row by now, the best first; at least one, possibly without tokens."""
+
+
+class Rescorer(Decoder):
+    """Orders what a frame-synchronous search found by a second look at the whole."""
+
+    search: ClassVar[str]
+    """Name of the decoder that finds the hypotheses."""
+
+    def check(self, options: DecodingOptions) -> None:
+        """Raise `RequestError` for an option it cannot honour; by default it honours all."""
+
+    @abstractmethod
+    def rescore(
+        self, head: Any, encoded: EncoderOutput, found: Sequence[Sequence[Spelling]], options: Sequence[DecodingOptions]
+    ) -> list[list[Spelling]]:
+        """The spellings of each row in their new order and with their new scores; encoded holds the rows' frames."""

@@ -102,3 +102,31 @@ class AutoregressiveHead(ABC):
     def read(self, tokens: Sequence[int], seconds: float) -> WindowReading:
         """What tokens of a window of so many seconds say. By default all of them are one segment."""
         return WindowReading((SpokenSegment(0.0, seconds, tuple(tokens)),), seconds)
+
+
+class CTCHead(ABC):
+    """Scores of every token at every encoder frame (connectionist temporal classification, Graves et al., 2006)."""
+
+    vocabulary_size: int
+    blank: int
+
+    @abstractmethod
+    def log_probs(self, frames: torch.Tensor) -> torch.Tensor:
+        """frames (batch, time, feature) of the encoder; returns (batch, time, vocabulary) float32, normalised."""
+
+
+class RescoringHead(CTCHead):
+    """A CTC head beside attention decoders that score whole hypotheses (U2++: Wu et al., 2021)."""
+
+    reverse_weight: float
+    """Weight of the right-to-left decoder that the checkpoint was trained with; 0 without one."""
+
+    @abstractmethod
+    def score(
+        self, encoded: EncoderOutput, hypotheses: Sequence[Sequence[Sequence[int]]]
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Summed log-probability of each hypothesis of each row, the end included, read in either direction.
+
+        hypotheses[row] lists token ids; rows may have different numbers. Returns left-to-right and right-to-left scores
+        (rows, most hypotheses) float32; entries behind a row's own are not valid. None without such a decoder.
+        """

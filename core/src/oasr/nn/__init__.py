@@ -1,7 +1,8 @@
-"""Layers that architectures share, and that quantizers replace."""
+"""Layers that architectures share, and their int8 forms."""
 
 from oasr.nn.attention import attention
 from oasr.nn.embedding import Embedding
+from oasr.nn.int8 import to_int8
 from oasr.nn.linear import Linear
 
-__all__ = ["Embedding", "Linear", "attention"]
+__all__ = ["Embedding", "Linear", "attention", "to_int8"]

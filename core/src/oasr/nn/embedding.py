@@ -18,3 +18,7 @@ class Embedding(nn.Module):
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         return F.embedding(ids, self.weight)
+
+    def project(self, x: torch.Tensor) -> torch.Tensor:
+        """x (..., width) to its products with every vector, (..., size): logits, where the table is tied to them."""
+        return F.linear(x, self.weight)

@@ -1,4 +1,4 @@
-"""The linear layer of every architecture: one class, so that a quantizer knows what to replace."""
+"""The linear layer of every architecture: one class, so that `to_int8` knows what to replace."""
 
 import torch
 import torch.nn.functional as F

@@ -25,6 +25,7 @@ PROVIDERS: dict[Kind, dict[str, str]] = {
     },
     Kind.DECODER: {
         "attention": "oasr-decoder-attention",
+        "attention-rescoring": "oasr-decoder-attention",
         "ctc-greedy": "oasr-decoder-ctc",
         "ctc-prefix-beam": "oasr-decoder-ctc",
         "transducer": "oasr-decoder-transducer",

@@ -18,6 +18,7 @@ pytest.register_assert_rewrite(
     "oasr.testing.decoder_suite",
     "oasr.testing.detector_suite",
     "oasr.testing.format_suite",
+    "oasr.testing.frame_synchronous_laws",
     "oasr.testing.frontend_suite",
     "oasr.testing.interpreter",
     "oasr.testing.model_suite",

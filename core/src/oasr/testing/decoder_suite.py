@@ -8,6 +8,7 @@ import torch
 from oasr.errors import RequestError
 from oasr.interfaces.decoder import Decoder, LabelSynchronousDecoder
 from oasr.plugin import ComponentSpec, Kind
+from oasr.testing.frame_synchronous_laws import FrameSynchronousLaws
 from oasr.testing.suite import ComponentSuite
 from oasr.types import DecodingOptions
 
@@ -16,8 +17,8 @@ _SURE_CHI_SQUARE = 29.9  # of 10 degrees of freedom: passed by chance in one of 
 DEVICES = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
 
 
-class DecoderSuite(ComponentSuite):
-    """A search. Those that choose tokens from logits are held to their law: a row depends on itself alone."""
+class DecoderSuite(FrameSynchronousLaws, ComponentSuite):
+    """A search. Whether it chooses tokens from logits or reads encoder frames, a row depends on itself alone."""
 
     kind: ClassVar[Kind] = Kind.DECODER
 

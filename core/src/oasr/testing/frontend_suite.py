@@ -1,19 +1,25 @@
 """Laws of frontends."""
 
+import itertools
+from collections.abc import Sequence
 from typing import ClassVar
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.nn.utils.rnn import pad_sequence
 
 from oasr.interfaces.frontend import FeatureBatch, Frontend
 from oasr.plugin import Kind
 from oasr.testing.decoder_suite import DEVICES
-from oasr.testing.suite import ComponentSuite
+from oasr.testing.suite import LAW, ComponentSuite
+
+_CUTS = st.lists(st.floats(0, 1), max_size=6)
 
 
 class FrontendSuite(ComponentSuite):
-    """A row's features do not depend on the rows beside it, nor on how far it was padded."""
+    """A row's features do not depend on the rows beside it, nor on padding, nor on how live audio is cut."""
 
     kind: ClassVar[Kind] = Kind.FRONTEND
     tolerance: ClassVar[float] = 1e-5
@@ -93,6 +99,38 @@ class FrontendSuite(ComponentSuite):
         frontend.extract(padded, lengths)
         assert torch.equal(padded, before)
 
+    @LAW
+    @given(data=st.data())
+    def test_streams_give_the_frames_of_the_whole(
+        self, frontend: Frontend, waveforms: list[torch.Tensor], data: st.DataObject
+    ) -> None:
+        self._require_streams(frontend)
+        cuts = [data.draw(_CUTS) for _ in waveforms]
+        whole = _extract(frontend, waveforms)
+        streamed = _streamed(frontend, waveforms, cuts)
+        for row, frames in enumerate(streamed):
+            self._assert_same(FeatureBatch(frames[None], torch.tensor([len(frames)])), 0, whole, row)
+
+    @pytest.mark.parametrize("samples", [0, 1, 8, 159, 160, 161, 399, 400, 401])
+    def test_a_stream_of_a_few_samples_ends_as_it_should(self, frontend: Frontend, samples: int) -> None:
+        self._require_streams(frontend)
+        waveform = torch.linspace(-0.5, 0.5, samples)
+        whole = _extract(frontend, [waveform])
+        for cuts in ([], [1.0], [0.5], [0.0, 0.3, 0.3, 0.9]):
+            [frames] = _streamed(frontend, [waveform], [cuts])
+            self._assert_same(FeatureBatch(frames[None], torch.tensor([len(frames)])), 0, whole, 0)
+
+    def test_a_stream_gives_frames_before_the_end(self, frontend: Frontend, waveforms: list[torch.Tensor]) -> None:
+        self._require_streams(frontend)
+        [frames] = frontend.advance([frontend.stream()], [waveforms[-1]], [False])
+        assert len(frames) > 0
+
+    def _require_streams(self, frontend: Frontend) -> None:
+        try:
+            frontend.stream()
+        except NotImplementedError:
+            pytest.skip("it does not take live audio")
+
     def _assert_same(self, one: FeatureBatch, row: int, other: FeatureBatch, other_row: int) -> None:
         length = int(one.lengths[row])
         assert length == int(other.lengths[other_row])
@@ -109,3 +147,22 @@ def _padded(frontend: Frontend, waveforms: list[torch.Tensor]) -> tuple[torch.Te
 
 def _extract(frontend: Frontend, waveforms: list[torch.Tensor]) -> FeatureBatch:
     return frontend.extract(*_padded(frontend, waveforms))
+
+
+def _streamed(
+    frontend: Frontend, waveforms: Sequence[torch.Tensor], cuts: Sequence[Sequence[float]]
+) -> list[torch.Tensor]:
+    """The frames of waveforms that come in pieces, cut at these shares of their lengths; all streams ride together."""
+    pieces = []
+    for waveform, shares in zip(waveforms, cuts, strict=True):
+        edges = [0, *sorted(round(share * len(waveform)) for share in shares), len(waveform)]
+        pieces.append([waveform[start:end] for start, end in itertools.pairwise(edges)])
+    streams = [frontend.stream() for _ in waveforms]
+    found: list[list[torch.Tensor]] = [[] for _ in waveforms]
+    for turn in range(max(map(len, pieces))):
+        riding = [row for row, parts in enumerate(pieces) if turn < len(parts)]
+        last = [turn + 1 == len(pieces[row]) for row in riding]
+        given = frontend.advance([streams[row] for row in riding], [pieces[row][turn] for row in riding], last)
+        for row, frames in zip(riding, given, strict=True):
+            found[row].append(frames)
+    return [torch.cat(frames) for frames in found]

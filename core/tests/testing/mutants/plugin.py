@@ -8,13 +8,14 @@ from oasr.testing.toys import plugin as toys
 OASR_API = 1
 
 _COMPONENTS = {
-    Kind.DECODER: ["Neighbourly", "InPlace", "SharedDice"],
+    Kind.DECODER: ["Neighbourly", "InPlace", "SharedDice", "Amnesiac", "HearsPadding"],
     Kind.BATCHING: ["NewestFirst", "TooMany", "Idle"],
-    Kind.FRONTEND: ["LoudestOfAll"],
+    Kind.FRONTEND: ["LoudestOfAll", "Forgetful"],
     Kind.TOKENIZER: ["Hasty"],
     Kind.FORMAT: ["Careless"],
     Kind.ARCHITECTURE: ["PaddingMatters", "NeighboursMatter", "ForgetsItsCache", "DeafToHotwords"],
 }
+_NEEDS = {"InPlace": (), "Amnesiac": {"ctc-head"}, "HearsPadding": {"ctc-head"}}
 
 
 @hookimpl
@@ -25,7 +26,7 @@ def oasr_components() -> list[ComponentSpec]:
             name.lower(),
             "A mutant.",
             f"mutants.{kind}:{name}",
-            needs={"autoregressive-head"} if kind is Kind.DECODER and name != "InPlace" else (),
+            needs=_NEEDS.get(name, {"autoregressive-head"}) if kind is Kind.DECODER else (),
             capabilities={"autoregressive-head", "language-detection"} if kind is Kind.ARCHITECTURE else (),
         )
         for kind, names in _COMPONENTS.items()

@@ -48,6 +48,14 @@ class TestSharedDice(Sealed, DecoderSuite):
     component = "shareddice"
 
 
+class TestAmnesiac(Sealed, DecoderSuite):
+    component = "amnesiac"
+
+
+class TestHearsPadding(Sealed, DecoderSuite):
+    component = "hearspadding"
+
+
 class TestNewestFirst(Sealed, BatchingSuite):
     component = "newestfirst"
 
@@ -62,6 +70,10 @@ class TestIdle(Sealed, BatchingSuite):
 
 class TestLoudestOfAll(Sealed, FrontendSuite):
     component = "loudestofall"
+
+
+class TestForgetful(Sealed, FrontendSuite):
+    component = "forgetful"
 
 
 class TestHasty(Sealed, TokenizerSuite):

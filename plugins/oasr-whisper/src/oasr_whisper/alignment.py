@@ -67,7 +67,7 @@ def align(
         scores = (layer.scores(row, len(ids[row])) for layer in attended)
         first = len(prompt) - 1  # what is read last before the text predicts its first token
         emphases.append(emphasis(scores, valid // 2)[first : first + len(text) + 1])
-        logits = F.linear(hidden[row, first : first + len(text)], model.decoder.tokens.weight)
+        logits = model.decoder.tokens.project(hidden[row, first : first + len(text)])
         log_probs.append(_log_probs(logits[:, : config.tokens.end].float(), text))
     # All of it is queued on the device before the first result is waited for.
     return [

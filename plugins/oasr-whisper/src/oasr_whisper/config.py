@@ -50,6 +50,9 @@ class WhisperConfig(ComponentConfig):
     max_initial_timestamp_index: int = 50
     """The first timestamp is at most this many steps of 0.02 s."""
 
+    pads_with_silence: bool = False
+    """Whether an input that fits a window is filled up with silence, as transformers does it and not openai/whisper."""
+
     @property
     def multilingual(self) -> bool:
         """Whether prompts name a language and a task. English-only checkpoints were trained without both."""
@@ -72,4 +75,5 @@ def read_config(checkpoint: Checkpoint) -> WhisperConfig:
     control = read_control(checkpoint, sizes, faults)
     if faults:
         raise CheckpointError(f"{checkpoint.path}: this Whisper checkpoint cannot be used: {'; '.join(faults)}.")
-    return WhisperConfig.model_validate({**sizes, **control})
+    own_toolkit = {"pads_with_silence": checkpoint.naming == "huggingface"}
+    return WhisperConfig.model_validate({**sizes, **control, **own_toolkit})

@@ -176,7 +176,11 @@ class Whisper(Architecture):
         return rules(naming)
 
     def encode(self, features: FeatureBatch) -> EncoderOutput:
-        frames = self.encoder(features.frames.to(self.dtype))
+        mels = features.frames.to(self.dtype)
+        # A CPU gains nothing from a batch, and loses a fifth to page faults: the allocator maps tensors of more than
+        # 32 MB anew each time.
+        windows = mels.split(1) if mels.device.type == "cpu" else (mels,)
+        frames = torch.cat([self.encoder(window) for window in windows])
         # The model was trained on padded windows and attends to the silence too: every frame counts.
         return EncoderOutput(frames, torch.full_like(features.lengths, frames.shape[1]))
 
@@ -265,7 +269,7 @@ class WhisperHead(AutoregressiveHead):
         return self._logits(self._decoder(tokens[:, None], cache)[:, 0])
 
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        return F.linear(hidden, self._decoder.tokens.weight).float()
+        return self._decoder.tokens.project(hidden).float()
 
 
 def facts(config: WhisperConfig) -> ModelFacts:
@@ -286,4 +290,5 @@ def facts(config: WhisperConfig) -> ModelFacts:
         tasks=("transcribe", "translate") if config.multilingual else ("transcribe",),
         timestamps=True,
         word_timestamps=True,
+        excerpts="long" if config.pads_with_silence else "always",
     )

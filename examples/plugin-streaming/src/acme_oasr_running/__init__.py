@@ -1,0 +1,1 @@
+"""A small streaming architecture for OASR."""

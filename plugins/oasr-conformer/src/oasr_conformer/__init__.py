@@ -1,0 +1,1 @@
+"""WeNet's Conformer for OASR."""

@@ -1,0 +1,1 @@
+"""Frame-synchronous search over a CTC head."""

@@ -1,0 +1,1 @@
+"""icefall checkpoints for OASR."""

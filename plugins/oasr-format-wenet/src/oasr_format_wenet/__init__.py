@@ -1,0 +1,1 @@
+"""WeNet checkpoints for OASR."""

@@ -1,0 +1,1 @@
+"""Zipformer for OASR."""
