@@ -72,7 +72,7 @@ class AudioConfig(BaseModel):
     max_bytes: int = Field(default=4 * 1024**3, ge=1)
     """Largest file accepted, in bytes."""
     workers: int = Field(default=4, ge=1, le=256)
-    """Threads that decode and resample audio."""
+    """Threads that open audio, and as many that decode the rest of what is long."""
 
 
 class StreamingConfig(BaseModel):
