@@ -288,3 +288,29 @@ def test_memory_does_not_grow_with_a_stream(engine: ASREngine) -> None:
     assert len(stream.frontend.samples) < RATE
     session.finish()
     assert session.transcript.duration == 600
+
+
+def test_samples_behind_the_last_are_left_alone(engine: ASREngine) -> None:
+    key = engine.add_streaming_request(live=ENDLESS)
+    engine.feed_chunk(key, speech(1), is_last=True)
+    engine.feed_chunk(key, speech(2))
+    outcome = engine.run()[key]
+    assert outcome.transcript.text == alone(engine, speech(1))
+
+
+@pytest.mark.parametrize("key", [[1], None, "1"])
+def test_an_id_that_is_none_is_refused_where_it_is_given(engine: ASREngine, key: Any) -> None:
+    with pytest.raises(RequestError, match="add_streaming_request"):
+        engine.feed_chunk(key, speech(1))
+
+
+@pytest.mark.parametrize("live", [{"chunk": float("inf")}, {"chunk": 10**400}, {"left_context": 1e300}])
+def test_sizes_beyond_a_day_are_refused(live: dict) -> None:
+    with pytest.raises(RequestError, match="seconds at most"):
+        LiveOptions(**live)
+
+
+@pytest.mark.parametrize("options", [{"task": "translate"}, {"language": "en"}, {"languages": ("en", "de")}])
+def test_what_the_model_has_no_choice_of_is_refused(engine: ASREngine, options: dict) -> None:
+    with pytest.raises(RequestError):
+        engine.transcribe(Audio(speech(1), RATE, "speech"), DecodingOptions(**options))

@@ -80,6 +80,7 @@ def command(
             for samples in pushes:
                 display.show(session.push(samples))
             display.show(session.finish())
+        session.transcript  # noqa: B018  raises what the stream failed of
 
 
 class _Display:

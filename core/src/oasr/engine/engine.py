@@ -180,8 +180,9 @@ class ASREngine:
 
         Raises `RequestError` for anything else; an id that has ended is left alone.
         """
-        chunk = as_samples(samples)
-        self._streams.feed(stream_id, chunk, is_last)
+        if not isinstance(stream_id, int):
+            raise RequestError(f"feed_chunk takes the id that add_streaming_request returned, not {stream_id!r}")
+        self._streams.feed(stream_id, as_samples(samples), is_last)
 
     def stream_events(self, stream_id: int) -> list[StreamEvent]:
         """What is new in a live stream since the last call, also once after its outcome; empty when it was aborted."""
@@ -255,11 +256,13 @@ class ASREngine:
         )
 
     def _open(self, options: DecodingOptions | None, live: LiveOptions | None, waiter: "Future[Outcome] | None") -> int:
-        options = self._checked(options or DecodingOptions())
+        options, live = self._checked(options or DecodingOptions()), live or LiveOptions()
+        if not isinstance(live, LiveOptions):
+            raise RequestError(f"live must be LiveOptions, not {live!r}")
         with self._lock:
             if self._closed:
                 raise RequestError("The engine is closed")
-            stream = self._streams.open(options, live or LiveOptions())
+            stream = self._streams.open(options, live)
             stream.waiter = waiter
             return stream.id
 

@@ -9,7 +9,7 @@ import torch
 from oasr.engine.encoding import AudioEncoder
 from oasr.engine.window import Decoded, Hypothesis, Window, as_error
 from oasr.engine.words import spelled_words
-from oasr.errors import OasrError
+from oasr.errors import OasrError, RequestError
 from oasr.interfaces.architecture import EncoderOutput
 from oasr.interfaces.decoder import FrameSynchronousDecoder, Rescorer, Spelling
 from oasr.interfaces.heads import SpokenSegment, WindowReading
@@ -51,6 +51,11 @@ class FrameRunner:
 
     def check(self, options: DecodingOptions) -> None:
         """Raise `RequestError` for what the search cannot honour; the times of tokens it always tells."""
+        facts = self.model.facts
+        if options.task not in facts.tasks:
+            raise RequestError(f"This model cannot {options.task}; leave task at {facts.tasks[0]}")
+        if not facts.languages and (options.language or options.languages):
+            raise RequestError("This model reads the language it was trained on: leave language and languages unset")
         self.decoder.check(options)
         if self.rescorer is not None:
             self.rescorer.check(options)

@@ -101,7 +101,12 @@ class Runner:
                 failed[window] = as_error(error)
         with self._encoder.on_device():
             for breadth, group in alike.items():
-                started += self._start_alike(self._batch(breadth), group, failed)
+                try:
+                    batch = self._batch(breadth)
+                except Exception as error:  # no memory for so many hypotheses
+                    failed.update((window, as_error(error)) for window in group)
+                    continue
+                started += self._start_alike(batch, group, failed)
         return started, failed
 
     def _batch(self, breadth: Breadth) -> DecodeBatch:
@@ -135,6 +140,7 @@ class Runner:
         with self._encoder.on_device():
             return [done for batch in self._batches.values() if batch.readings for done in batch.advance()]
 
+    @torch.inference_mode()
     def drop(self, window: Window) -> None:
         """Forget a window that is being decoded."""
         for batch in self._batches.values():

@@ -141,8 +141,8 @@ class Streams:
 def as_samples(samples: Any) -> torch.Tensor:
     """Samples of a live stream, (samples,) float32 on the CPU. Raises `RequestError` for what are none."""
     try:
-        array = np.asarray(samples.cpu() if isinstance(samples, torch.Tensor) else samples)
-    except (TypeError, ValueError) as error:
+        array = np.asarray(samples.detach().cpu() if isinstance(samples, torch.Tensor) else samples)
+    except (TypeError, ValueError, NotImplementedError) as error:
         raise RequestError(f"samples of a stream are an array of floats, not {type(samples).__name__}") from error
     if array.ndim != 1 or (len(array) and array.dtype.kind != "f"):
         raise RequestError(
