@@ -40,7 +40,8 @@ else:
     ]  # fmt: skip
     config = ZipformerConfig(
         mel_bins=80, stacks=tuple(stacks), position_width=48, output_downsampling=2, vocabulary_size=VOCABULARY,
-        blank=0, ctc=True, transducer=None, causal=True, chunks=(8, 16, 32), left_contexts=(32, 64, 128), tokenizer="symbols",
+        blank=0, ctc=True, transducer=None, causal=True, chunks=(8, 16, 32), left_contexts=(32, 64, 128),
+        tokenizer="symbols",
     )  # fmt: skip
     model = Zipformer(config)
 randomize(model, seed=0)

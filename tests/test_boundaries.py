@@ -42,7 +42,7 @@ LEAVES = {"builtin", "testing", "__main__"}
 SHAPELESS = {"utils", "util", "common", "base", "helpers", "helper", "manager", "managers", "misc"}
 MOST_LINES = 400
 # What it takes, to the next hundred: whoever needs more moves the line and says why in docs/decisions.
-MOST_CORE_LINES = 8600
+MOST_CORE_LINES = 9500
 HINTS = CORE / "registry" / "hints.py"
 
 

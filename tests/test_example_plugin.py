@@ -1,4 +1,4 @@
-"""A stranger's distribution, installed by pip: found, checked and picked by name, without a change of core."""
+"""Distributions of a stranger, installed by pip: found, checked and picked by name, without a change of core."""
 
 import os
 import subprocess
@@ -12,17 +12,22 @@ import pytest
 from oasr.testing.toys.audio import toy_audio
 from oasr.testing.toys.checkpoint import write_toy
 
-PROJECT = Path(__file__).parents[1] / "examples" / "plugin-decoder"
+EXAMPLES = Path(__file__).parents[1] / "examples"
+PROJECT = EXAMPLES / "plugin-decoder"
+STREAMING = EXAMPLES / "plugin-streaming"
 Run = Callable[..., subprocess.CompletedProcess]
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example as pip leaves it, and beside it the toys as an entry point, for something to transcribe with."""
+    """The examples as pip leaves them, and beside them the toys as an entry point, for something to transcribe with."""
     site = tmp_path_factory.mktemp("site")
     options = ["--quiet", "--no-build-isolation", "--no-deps", "--no-compile", "--target", str(site)]
     pip = subprocess.run(
-        [sys.executable, "-m", "pip", "install", *options, str(PROJECT)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "pip", "install", *options, str(PROJECT), str(STREAMING)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert pip.returncode == 0, pip.stderr
     info = site / "acme_oasr_toys-1.0.dist-info"
@@ -79,10 +84,25 @@ def test_it_passes_the_kit(run: Run) -> None:
     assert "decoder no-repeat" in done.stdout
 
 
-def test_its_own_tests_pass(run: Run) -> None:
-    done = run("pytest", "-q", "-p", "no:cacheprovider", "-c", str(PROJECT / "pyproject.toml"), str(PROJECT / "tests"))
+@pytest.mark.parametrize("project", [PROJECT, STREAMING], ids=lambda project: project.name)
+def test_its_own_tests_pass(run: Run, project: Path) -> None:
+    done = run("pytest", "-q", "-p", "no:cacheprovider", "-c", str(project / "pyproject.toml"), str(project / "tests"))
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout
+
+
+def test_the_streaming_architecture_is_listed(run: Run) -> None:
+    done = run("oasr", "plugins", "show", "acme-running")
+    assert done.returncode == 0, done.stderr
+    assert ["status:", "ok"] in [line.split() for line in done.stdout.splitlines()]
+    assert "architecture acme-running" in done.stdout
+
+
+def test_the_streaming_architecture_passes_the_kit(run: Run) -> None:
+    """As far as that goes without a checkpoint, which its own tests write."""
+    done = run("oasr", "check", "acme-oasr-running")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 failed" in done.stdout
 
 
 def test_it_is_picked_by_name(transcribe: Run) -> None:

@@ -17,7 +17,7 @@ from oasr.errors import RequestAbortedError, RequestError
 from oasr.testing import sealed_registry
 from oasr.testing.toys.audio import toy_audio
 from oasr.testing.weights import randomize
-from oasr.types import LiveOptions, StreamEvent
+from oasr.types import LiveOptions, Segment, StreamEvent
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "plugin-streaming" / "src"
 RATE = 16_000
@@ -130,6 +130,26 @@ def test_deltas_join_to_the_text(engine: ASREngine, longest: float) -> None:
     assert (len(segments) > 1) == (longest < 4.0)
 
 
+def test_after_a_segment_a_stream_is_as_if_it_had_just_begun(engine: ASREngine) -> None:
+    """Search and encoder have forgotten all: what follows is heard as a stream hears it that begins there."""
+    longest = 0.64
+    live = LiveOptions(endpoint_silence=float("inf"), longest_segment=longest)
+    samples = torch.cat([speech(seed, seconds=1.0) for seed in range(1, 5)])
+
+    def hear(samples: torch.Tensor) -> tuple[Segment, ...]:
+        with engine.stream(live=live) as session:
+            session.push(samples)
+        return session.transcript.segments
+
+    segments = [segment for segment in hear(samples) if segment.start >= longest]
+    fresh = hear(samples[round(longest * RATE) :])
+    assert len(fresh) > 2
+    assert [segment.tokens for segment in segments] == [segment.tokens for segment in fresh]
+    assert [segment.start - longest for segment in segments] == pytest.approx([segment.start for segment in fresh])
+    found, expected = ([segment.avg_logprob for segment in each] for each in (segments, fresh))
+    assert found == pytest.approx(expected, abs=1e-4)
+
+
 def test_many_streams_that_come_and_go_hear_what_each_hears_alone(make_engine: MakeEngine) -> None:
     """Opened at random times, fed in pieces of any size, every third of them cancelled."""
     engine = make_engine(streaming={"max_streams": 64})
@@ -215,6 +235,15 @@ def test_a_stream_without_a_word_is_empty(engine: ASREngine, samples: int) -> No
     assert (transcript.text, transcript.segments) == ("", ())
 
 
+def test_of_a_stream_that_is_cancelled_nothing_is_kept(engine: ASREngine) -> None:
+    key = engine.add_streaming_request(live=ENDLESS)
+    engine.feed_chunk(key, speech(1))
+    engine.step()
+    engine.abort(key)
+    assert isinstance(engine.step()[key].error, RequestAbortedError)
+    assert engine.stream_events(key) == []
+
+
 def test_a_block_that_raises_cancels_its_stream(make_engine: MakeEngine) -> None:
     engine = make_engine(streaming={"max_streams": 1})
     with pytest.raises(ZeroDivisionError), engine.stream():
@@ -259,3 +288,29 @@ def test_memory_does_not_grow_with_a_stream(engine: ASREngine) -> None:
     assert len(stream.frontend.samples) < RATE
     session.finish()
     assert session.transcript.duration == 600
+
+
+def test_samples_behind_the_last_are_left_alone(engine: ASREngine) -> None:
+    key = engine.add_streaming_request(live=ENDLESS)
+    engine.feed_chunk(key, speech(1), is_last=True)
+    engine.feed_chunk(key, speech(2))
+    outcome = engine.run()[key]
+    assert outcome.transcript.text == alone(engine, speech(1))
+
+
+@pytest.mark.parametrize("key", [[1], None, "1"])
+def test_an_id_that_is_none_is_refused_where_it_is_given(engine: ASREngine, key: Any) -> None:
+    with pytest.raises(RequestError, match="add_streaming_request"):
+        engine.feed_chunk(key, speech(1))
+
+
+@pytest.mark.parametrize("live", [{"chunk": float("inf")}, {"chunk": 10**400}, {"left_context": 1e300}])
+def test_sizes_beyond_a_day_are_refused(live: dict) -> None:
+    with pytest.raises(RequestError, match="seconds at most"):
+        LiveOptions(**live)
+
+
+@pytest.mark.parametrize("options", [{"task": "translate"}, {"language": "en"}, {"languages": ("en", "de")}])
+def test_what_the_model_has_no_choice_of_is_refused(engine: ASREngine, options: dict) -> None:
+    with pytest.raises(RequestError):
+        engine.transcribe(Audio(speech(1), RATE, "speech"), DecodingOptions(**options))

@@ -3,6 +3,7 @@
 Frames and samples are counted only inside, in names that end in `_frames` or `_samples`.
 """
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,6 +15,10 @@ Task = Literal["transcribe", "translate"]
 
 _TASKS = ("transcribe", "translate")
 _HOTTEST = 100  # all tokens are about equally likely by then
+_BROADEST = 256  # hypotheses of a window; more find nothing new, and take gigabytes
+_MOST_PATIENT = 16
+_STRICTEST = 10  # the tenth power of a length decides everything else already
+_LONGEST = 24 * 60 * 60  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +239,15 @@ class DecodingOptions:
 
     def _check_search(self) -> None:
         for field in ("beam", "best_of", "n_best"):
-            if not _is_whole(getattr(self, field), least=1):
-                raise RequestError(f"{field} must be a whole number of at least 1, not {getattr(self, field)!r}")
-        if not _is_number(self.patience) or not self.patience > 0:
-            raise RequestError(f"patience must be a number above 0, not {self.patience!r}")
-        if self.length_penalty is not None and not _is_number(self.length_penalty):
-            raise RequestError(f"length_penalty must be a number, not {self.length_penalty!r}")
+            if not _is_whole(getattr(self, field), least=1) or getattr(self, field) > _BROADEST:
+                raise RequestError(
+                    f"{field} must be a whole number from 1 to {_BROADEST}, not {getattr(self, field)!r}"
+                )
+        if not _is_number(self.patience) or not 0 < self.patience <= _MOST_PATIENT:
+            raise RequestError(f"patience must be a number above 0, {_MOST_PATIENT} at most, not {self.patience!r}")
+        penalty = self.length_penalty
+        if penalty is not None and (not _is_number(penalty) or not -_STRICTEST <= penalty <= _STRICTEST):
+            raise RequestError(f"length_penalty must be a number from -{_STRICTEST} to {_STRICTEST}, not {penalty!r}")
         if self.n_best > max(self.beam, self.best_of):
             raise RequestError(f"n_best={self.n_best} needs as many hypotheses: raise beam or best_of")
         if self.best_of > 1 and self.temperature == 0 and not self.fallback:
@@ -277,7 +285,7 @@ class LiveOptions:
     """How a live stream is read. Times in seconds; `RequestError` when one is out of range."""
 
     chunk: float | None = None
-    """Audio read at once: less is sooner, more is better. None takes the checkpoint's own, see `EngineInfo`."""
+    """Audio read at once: less is sooner, more is better. None takes the checkpoint's own, see `ModelFacts`."""
     left_context: float | None = None
     """How far the encoder looks back, `math.inf` for all the segment; None takes the checkpoint's own."""
     endpoint_silence: float = 0.8
@@ -292,6 +300,8 @@ class LiveOptions:
                 continue
             if not _is_number(value) or not value > 0:
                 raise RequestError(f"{field} must be a number of seconds above 0, not {value!r}")
+            if value > _LONGEST and (field == "chunk" or value != math.inf):
+                raise RequestError(f"{field} must be {_LONGEST} seconds at most, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True)

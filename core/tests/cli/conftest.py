@@ -1,6 +1,5 @@
 """An engine whose answers are known, so that tests tell what the commands do with them."""
 
-import io
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -45,7 +44,7 @@ class ScriptedEngine:
         for count, (index, source) in enumerate(reversed(sources)):
             self.sources.append(source)
             self.after(count)
-            name = f"{len(source.getvalue())} bytes" if isinstance(source, io.BytesIO) else Path(str(source)).name
+            name = f"{len(source.read())} bytes" if hasattr(source, "read") else Path(str(source)).name
             if name.startswith("bad"):
                 yield index, Outcome(str(source), None, UnsupportedAudioError(str(source), "is not audio"))
             else:

@@ -292,7 +292,7 @@ def test_translate_has_the_options_of_transcribe(capsys) -> None:
         (["a.wav", "--temperature", "-1"], "temperature must be"),
         (["a.wav", "--seed", "-1"], "seed must be"),
         (["a.wav", "--max-new-tokens", "0"], "max_new_tokens must be"),
-        (["a.wav", "--beam_size", "0"], "beam must be a whole number of at least 1"),
+        (["a.wav", "--beam_size", "0"], "beam must be a whole number from 1"),
         (["a.wav", "--patience", "0"], "patience must be"),
         (["a.wav", "--n-best", "3", "--beam", "2"], "n_best=3 needs as many hypotheses"),
         (["a.wav", "--best-of", "2", "--fallback", ""], "set temperature above 0 or a fallback"),

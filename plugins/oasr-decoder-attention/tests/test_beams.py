@@ -10,6 +10,7 @@ import torch
 import oasr_decoder_attention.plugin
 from oasr.audio import Audio
 from oasr.engine import ASREngine, DecodingOptions, EngineConfig
+from oasr.errors import RequestError
 from oasr.interfaces.heads import Prompt
 from oasr.testing import sealed_registry
 from oasr.testing.heads import HeadRows
@@ -70,7 +71,7 @@ def searched(engine: ASREngine, audio: Audio, options: DecodingOptions) -> Hypot
     runner = engine._runner
     head = runner.model.head("autoregressive")
     prompt = head.prompt(options, options.language, (), engine._parts.tokenizer)
-    encoded = runner.encode([audio.samples])
+    encoded = runner._encoder.encode([audio.samples])
     live: list[tuple[list[int], float]] = [([], 0.0)]
     ended: list[tuple[list[int], float]] = []
     wanted = round(options.beam * options.patience)
@@ -183,3 +184,24 @@ def test_a_length_penalty_prefers_longer_texts(engine: ASREngine) -> None:
         return sum(len(engine.transcribe(speech(seed), options).text) for seed in range(4))
 
     assert length(8.0) > length(0.0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"length_penalty": float("inf")}, {"patience": float("inf")}, {"beam": 10**6}, {"best_of": 2**62}]
+)
+def test_a_search_beyond_all_measure_is_refused(options: dict) -> None:
+    with pytest.raises(RequestError, match=next(iter(options))):
+        DecodingOptions(**options)
+
+
+def test_a_search_that_cannot_rank_fails_its_windows_alone(engine: ASREngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rank(score: float, tokens: int, options: DecodingOptions) -> float:
+        return score / (options.seed - 1)
+
+    monkeypatch.setattr(engine._parts.decoder, "rank", rank)
+    options = [replace(GERMAN, beam=2, seed=seed) for seed in (0, 1)]
+    ids = [engine.add_request(speech(1), each) for each in options]
+    outcomes = engine.run()
+    assert outcomes[ids[0]].transcript is not None
+    assert "ZeroDivisionError" in str(outcomes[ids[1]].error)
+    assert engine.transcribe(speech(1), options[0]).text == outcomes[ids[0]].transcript.text

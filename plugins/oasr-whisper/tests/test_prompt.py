@@ -29,8 +29,8 @@ GREEDY = DecodingOptions(fallback=())
 
 
 @pytest.fixture(scope="module")
-def engine() -> ASREngine:
-    return ASREngine(EngineConfig(model=MODEL, device="cpu"))
+def engine(device: str) -> ASREngine:
+    return ASREngine(EngineConfig(model=MODEL, device=device, dtype="float32"))
 
 
 @pytest.fixture(scope="module")
@@ -190,10 +190,11 @@ def test_a_prefix_is_refused_with_what_it_cannot_go_with(
             attempt(Audio(torch.zeros(16_000), 16_000, "silence"), options)
 
 
-def test_rows_inside_a_prefix_and_behind_it_share_a_rule() -> None:
+def test_rows_inside_a_prefix_and_behind_it_share_a_rule(device: str) -> None:
     rule = BeginWith((3, 4), 1, (Suppress((1,), ()),))
-    logits = torch.arange(30.0).view(5, 6) / 10
-    ruled = rule.apply(logits.clone(), torch.zeros(5, 4, dtype=torch.int64), torch.arange(5))
+    logits = torch.arange(30.0, device=device).view(5, 6) / 10
+    generated = torch.zeros(5, 4, dtype=torch.int64, device=device)
+    ruled = rule.apply(logits.clone(), generated, torch.arange(5, device=device))
     assert [row.isfinite().nonzero().flatten().tolist() for row in ruled] == [
         [0, 2, 3, 4, 5],  # chosen before the prefix
         [3],

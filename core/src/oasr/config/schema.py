@@ -72,7 +72,7 @@ class AudioConfig(BaseModel):
     max_bytes: int = Field(default=4 * 1024**3, ge=1)
     """Largest file accepted, in bytes."""
     workers: int = Field(default=4, ge=1, le=256)
-    """Threads that decode and resample audio."""
+    """Threads that open audio, and as many that decode the rest of what is long."""
 
 
 class StreamingConfig(BaseModel):
@@ -81,7 +81,7 @@ class StreamingConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
     max_streams: int = Field(default=256, ge=1)
-    """Most live streams at once; their states are allocated together when the first one is opened."""
+    """Most live streams at once of one chunk size and left context, allocated together when the first is opened."""
 
 
 class EngineConfig(BaseModel):

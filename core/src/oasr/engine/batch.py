@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from oasr.audio import Audio, Source
 from oasr.engine.request import Request
 from oasr.errors import OasrError
-from oasr.types import Outcome
+from oasr.types import Outcome, Transcript
 
 READ_AHEAD = 2  # windows at hand for each row that decodes, so that the device does not wait for files
 
@@ -74,3 +74,11 @@ def read_each(
         pool.shutdown(wait=False, cancel_futures=True)
         for _, request in decoding.values():
             steps.abort(request.id)
+
+
+def transcript_of(outcome: Outcome) -> Transcript:
+    """The transcript of an input. Raises its error if that is how it ended."""
+    if outcome.error is not None:
+        raise outcome.error
+    assert outcome.transcript is not None
+    return outcome.transcript

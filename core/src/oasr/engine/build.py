@@ -15,7 +15,6 @@ from oasr.engine.encoding import AudioEncoder
 from oasr.engine.frames import FrameRunner
 from oasr.engine.runner import Runner
 from oasr.engine.stream_runner import StreamRunner
-from oasr.engine.streams import MakeRunner as MakeStreamRunner
 from oasr.errors import ConfigError, DeviceError, RequestError
 from oasr.interfaces.architecture import CacheLayout
 from oasr.interfaces.batching import BatchingPolicy
@@ -69,16 +68,18 @@ class Parts:
                 f"{self.device} has no memory for the caches of {rows} rows; lower batching.max_rows"
             ) from error
 
-    def stream_runner(self, runner: Runner | FrameRunner) -> MakeStreamRunner:
-        """What makes a runner of live streams with the weights of another."""
-
-        def make(chunk: int, left_context: int | None) -> StreamRunner:
-            if not isinstance(runner, FrameRunner):
-                raise RequestError("This model writes text only once it has heard all: it cannot read live audio")
-            streaming = runner.encoder.model.streaming(chunk, left_context)
+    def stream_runner(self, runner: Runner | FrameRunner, chunk: int, left_context: int | None) -> StreamRunner:
+        """Live streams read with the weights of another runner."""
+        if not isinstance(runner, FrameRunner):
+            raise RequestError("This model writes text only once it has heard all: it cannot read live audio")
+        streaming = runner.encoder.model.streaming(chunk, left_context)
+        try:
             return StreamRunner(runner, streaming, self.streams)
-
-        return make
+        except RuntimeError as error:
+            raise DeviceError(
+                f"{self.device} has no memory for the states of {self.streams} live streams; lower "
+                "streaming.max_streams or limit left_context"
+            ) from error
 
 
 def assemble(config: EngineConfig, registry: Registry) -> Parts:

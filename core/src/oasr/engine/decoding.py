@@ -323,8 +323,12 @@ class DecodeBatch:
             live = [(score, row[: int(count)]) for score, row, count in zip(scores, rows, counts, strict=True)]
             live.sort(key=itemgetter(0), reverse=True)
             live = live[: max(0, width - len(texts))]  # a beam that has not ended counts where too few have
-            best = self._ranked(texts + live, reading.window.options, reading.prompt.end_token)
             heard = None if isnan(silence[0]) else silence[0]
+            try:
+                best = self._ranked(texts + live, reading.window.options, reading.prompt.end_token)
+            except Exception as error:  # of a search that ranks
+                done.append((reading.window, as_error(error)))
+                continue
             done.append((reading.window, Decoded(best, heard, all(finite), reading.prompt.notes, reading.encoded)))
         self.remove(*(reading for reading, _ in report))
         return done

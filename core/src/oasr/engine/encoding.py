@@ -38,17 +38,19 @@ class AudioEncoder:
             return self.model.encode(FeatureBatch(frames, torch.cat([part.lengths for part in parts])[order]))
 
     def _extract(self, samples: Sequence[torch.Tensor]) -> FeatureBatch:
-        return self.frontend.extract(*self._on_rows([[each] for each in samples]))
+        return self.frontend.extract(*self._on_rows([(0, [each]) for each in samples]))
 
     def _extract_excerpts(self, windows: Sequence[Window]) -> FeatureBatch:
         device, margin = self.model.device, self.frontend.margin_samples
+        quietest = torch.tensor(-torch.inf, device=device)
         rows, known, lengths = [], [], []
         for window in windows:
             excerpt = window.excerpt
             assert excerpt is not None
-            known.append(self._loudest_before(excerpt))
+            known.append(self._loudest_before(excerpt, quietest))
             lengths.append(excerpt.known_samples)
-            rows.append([torch.zeros(margin - len(excerpt.before)), excerpt.before, window.samples, excerpt.after])
+            parts = (excerpt.before, window.samples, excerpt.after)
+            rows.append((margin - excerpt.before.shape[0], [part for part in parts if part.shape[0]]))
         waveforms, _ = self._on_rows(rows)
         excerpts = Excerpts(
             waveforms=waveforms,
@@ -62,22 +64,23 @@ class AudioEncoder:
             window.excerpt.loudest = each
         return features
 
-    def _loudest_before(self, excerpt: Excerpt) -> torch.Tensor:
+    def _loudest_before(self, excerpt: Excerpt, quietest: torch.Tensor) -> torch.Tensor:
         if excerpt.opening is not None:
             excerpt.loudest, excerpt.opening = self.frontend.loudest(excerpt.opening.to(self.model.device)), None
-        return torch.tensor(-torch.inf, device=self.model.device) if excerpt.loudest is None else excerpt.loudest
+        return quietest if excerpt.loudest is None else excerpt.loudest
 
-    def _on_rows(self, rows: Sequence[Sequence[torch.Tensor]]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Parts (samples,) of each row behind each other, right-padded (rows, samples), and their lengths (rows,)."""
+    def _on_rows(self, rows: Sequence[tuple[int, Sequence[torch.Tensor]]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Parts (samples,) of each row behind so many zeros, right-padded (rows, samples); their lengths (rows,)."""
         device = self.model.device
-        lengths = [sum(map(len, row)) for row in rows]
+        lengths = [zeros + sum(part.shape[0] for part in parts) for zeros, parts in rows]
         # Each part goes straight to its row: padding on the host would copy the whole batch once more.
         waveforms = torch.zeros(len(rows), max(lengths), device=device)
-        for row, parts in zip(waveforms, rows, strict=True):
-            start = 0
+        for row, (zeros, parts) in zip(waveforms, rows, strict=True):
+            start = zeros
             for part in parts:
-                row[start : start + len(part)].copy_(part)
-                start += len(part)
+                end = start + part.shape[0]
+                row[start:end].copy_(part)
+                start = end
         return waveforms, torch.tensor(lengths, device=device)
 
     def on_device(self) -> AbstractContextManager[None]:

@@ -2,23 +2,20 @@
 
 import threading
 import time
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, overload
 
-import torch
-
 from oasr.audio import Audio, Source
 from oasr.config import EngineConfig
-from oasr.engine.batch import READ_AHEAD, Steps, read_each
+from oasr.engine.batch import READ_AHEAD, Steps, read_each, transcript_of
 from oasr.engine.build import assemble
-from oasr.engine.frames import FrameRunner
 from oasr.engine.live import LiveStream
 from oasr.engine.reading import Readers, open_source, own_source, source_name
 from oasr.engine.request import Request, new_request
-from oasr.engine.runner import Runner
+from oasr.engine.second_reading import SecondReading
 from oasr.engine.session import Session
 from oasr.engine.streams import Streams, as_samples
 from oasr.engine.window import Decoded, Window, as_error
@@ -27,7 +24,6 @@ from oasr.errors import (
     BatchError,
     ConfigError,
     DeviceError,
-    NonFiniteError,
     OasrError,
     RequestAbortedError,
     RequestError,
@@ -66,12 +62,12 @@ class ASREngine:
         self._limits = config.audio
         self._scheduler = Scheduler(self._parts.policy, self._runner.rows, time.monotonic)
         self._observed = registry.hooks.implements("oasr_step_finished")
-        self._streams = Streams(self.facts, self._parts.stream_runner(self._runner))
+        self._streams = Streams(self.facts, lambda *shape: self._parts.stream_runner(self._runner, *shape))
         self._lock = threading.Lock()  # guards all that follows; held for the length of a step
         self._requests: dict[int, Request] = {}
         self._owners: dict[int, tuple[Request, Window]] = {}
         self._outcomes: dict[int, Outcome] = {}
-        self._float32: Runner | FrameRunner | None = None
+        self._float32 = SecondReading(self._parts, self._runner.model.dtype)
         self._readers = Readers(config.audio.workers, READ_AHEAD * self.info.rows)
         # Filled under a lock of their own, so that nobody waits for a step to hand something in.
         self._intake = threading.Lock()
@@ -101,12 +97,12 @@ class ASREngine:
         error of a single input; for a list, `BatchError` with all outcomes once every input is done.
         """
         if not isinstance(source, list):
-            return _transcript_of(next(iter(self.transcribe_each([source], options)))[1])
+            return transcript_of(next(iter(self.transcribe_each([source], options)))[1])
         outcomes = dict(self.transcribe_each(source, options))
         ordered = [outcomes[index] for index in range(len(source))]
         if any(outcome.error is not None for outcome in ordered):
             raise BatchError(ordered)
-        return [_transcript_of(outcome) for outcome in ordered]
+        return [transcript_of(outcome) for outcome in ordered]
 
     def transcribe_offline(self, source: Source | Audio, options: DecodingOptions | None = None) -> str:
         """Text of one input."""
@@ -184,11 +180,12 @@ class ASREngine:
 
         Raises `RequestError` for anything else; an id that has ended is left alone.
         """
-        chunk = as_samples(samples)
-        self._streams.feed(stream_id, chunk, is_last)
+        if not isinstance(stream_id, int):
+            raise RequestError(f"feed_chunk takes the id that add_streaming_request returned, not {stream_id!r}")
+        self._streams.feed(stream_id, as_samples(samples), is_last)
 
     def stream_events(self, stream_id: int) -> list[StreamEvent]:
-        """What is new in a live stream since the last call; empty for an id that is not known any more."""
+        """What is new in a live stream since the last call, also once after its outcome; empty when it was aborted."""
         with self._lock:
             return self._streams.events(stream_id)
 
@@ -204,7 +201,8 @@ class ASREngine:
     @property
     def busy(self) -> bool:
         """Whether a `step` has anything to do or to return."""
-        return bool(self._requests or self._arrivals or self._outcomes or self._streams.busy)
+        live = self._streams.busy and not self._closed
+        return bool(self._requests or self._arrivals or self._outcomes or live)
 
     def step(self) -> dict[int, Outcome]:
         """Advance all requests a little; returns the outcomes of those from `add_request` that ended."""
@@ -230,8 +228,7 @@ class ASREngine:
             self._admit()
             for request in list(self._requests.values()):
                 self._fail(request, RequestAbortedError(f"{request.source}: the engine was closed"))
-            for stream in self._streams:
-                self._streams.close(stream.id)
+            for stream in self._streams.shut():
                 self._end_stream(stream, RequestAbortedError(f"{stream.source}: the engine was closed"))
             self._readers.close()
             del self._runner, self._float32
@@ -243,11 +240,10 @@ class ASREngine:
             raise RequestError("The engine is closed")
         if not isinstance(options, DecodingOptions):
             raise RequestError(f"options must be DecodingOptions, not {options!r}")
-        for option, offered in (("timestamps", self.facts.timestamps), ("word_timestamps", self.facts.word_timestamps)):
-            if getattr(options, option) and not offered:
-                raise RequestError(f"{self.info.architecture} cannot honour {option}; leave it unset")
         if options.condition_on_previous and self._parts.detector is not None:
             raise RequestError("condition_on_previous: what a detector finds is read at once; leave one of them out")
+        if options.timestamps is None:
+            options = replace(options, timestamps=self.facts.timestamps)
         options = options.in_codes_of(self.facts.languages)
         self._runner.check(options)
         return options
@@ -260,11 +256,15 @@ class ASREngine:
         )
 
     def _open(self, options: DecodingOptions | None, live: LiveOptions | None, waiter: "Future[Outcome] | None") -> int:
-        options = self._checked(options or DecodingOptions())
+        options, live = self._checked(options or DecodingOptions()), live or LiveOptions()
+        if not isinstance(live, LiveOptions):
+            raise RequestError(f"live must be LiveOptions, not {live!r}")
         with self._lock:
-            stream = self._streams.open(options, live or LiveOptions())
-        stream.waiter = waiter
-        return stream.id
+            if self._closed:
+                raise RequestError("The engine is closed")
+            stream = self._streams.open(options, live)
+            stream.waiter = waiter
+            return stream.id
 
     def _submit(self, request: Request) -> None:
         with self._intake:
@@ -363,10 +363,8 @@ class ASREngine:
             return  # another window of the request failed in the same step
         request, _ = self._owners[window.key]
         if isinstance(result, Decoded) and not result.finite:
-            try:
-                result = self._redo(request, window)
-            except Exception as error:
-                self._float32, result = None, as_error(error)  # its rows are in an unknown state
+            window.language = request.language
+            result = self._float32.read(window, request.source)
         if isinstance(result, OasrError):
             self._fail(request, result)
             return
@@ -379,27 +377,6 @@ class ASREngine:
             self._fail(request, as_error(error))
             return
         self._schedule(request)
-
-    def _redo(self, request: Request, window: Window) -> Decoded | OasrError:
-        """Read a window again in float32: half precision overflows on some weights, cards and inputs."""
-        if self._runner.model.dtype == torch.float32:
-            return NonFiniteError(f"{request.source}: the model computed NaN or infinity in float32")
-        if self._float32 is None:
-            warnings.warn(
-                f"The model computed NaN or infinity in {self._runner.model.dtype}; reading such windows again in "
-                "float32. If this happens often, set --dtype float32",
-                stacklevel=2,
-            )
-            self._float32 = self._parts.runner(torch.float32, rows=1)
-        window.language = request.language
-        _, failed = self._float32.start([window])
-        results: list[tuple[Window, Decoded | OasrError]] = [*failed.items()]
-        while self._float32.busy:
-            results += self._float32.advance()
-        [(_, result)] = results
-        if isinstance(result, Decoded) and not result.finite:
-            return NonFiniteError(f"{request.source}: the model computed NaN or infinity, also in float32")
-        return result
 
     def _fail(self, request: Request, error: OasrError) -> None:
         """End a request with an error and take its windows out, wherever they are."""
@@ -420,10 +397,3 @@ class ASREngine:
             waiter.set_result(outcome)
         else:
             self._outcomes[key] = outcome
-
-
-def _transcript_of(outcome: Outcome) -> Transcript:
-    if outcome.error is not None:
-        raise outcome.error
-    assert outcome.transcript is not None
-    return outcome.transcript

@@ -9,7 +9,7 @@ import torch
 from oasr.engine.encoding import AudioEncoder
 from oasr.engine.window import Decoded, Hypothesis, Window, as_error
 from oasr.engine.words import spelled_words
-from oasr.errors import OasrError
+from oasr.errors import OasrError, RequestError
 from oasr.interfaces.architecture import EncoderOutput
 from oasr.interfaces.decoder import FrameSynchronousDecoder, Rescorer, Spelling
 from oasr.interfaces.heads import SpokenSegment, WindowReading
@@ -50,7 +50,12 @@ class FrameRunner:
         return bool(self._done)
 
     def check(self, options: DecodingOptions) -> None:
-        """Raise `RequestError` for what the model or the search cannot honour."""
+        """Raise `RequestError` for what the search cannot honour; the times of tokens it always tells."""
+        facts = self.model.facts
+        if options.task not in facts.tasks:
+            raise RequestError(f"This model cannot {options.task}; leave task at {facts.tasks[0]}")
+        if not facts.languages and (options.language or options.languages):
+            raise RequestError("This model reads the language it was trained on: leave language and languages unset")
         self.decoder.check(options)
         if self.rescorer is not None:
             self.rescorer.check(options)
@@ -120,7 +125,7 @@ class FrameRunner:
             found = self.rescorer.rescore(self.head, encoded, found, options)
         return [
             Decoded(tuple(map(hypothesis_of, spellings)), None, finite, (), None)
-            for spellings, finite in zip(found, _finite(encoded), strict=True)
+            for spellings, finite in zip(found, finite_rows(encoded), strict=True)
         ]
 
 
@@ -131,7 +136,7 @@ def hypothesis_of(spelling: Spelling) -> Hypothesis:
     return Hypothesis(spelling.tokens, mean, spelling.frames, spelling.log_probs)
 
 
-def _finite(encoded: EncoderOutput) -> list[bool]:
+def finite_rows(encoded: EncoderOutput) -> list[bool]:
     """Whether the valid frames of each row are."""
     time = torch.arange(encoded.frames.shape[1], device=encoded.lengths.device)
     sound = encoded.frames.isfinite().all(dim=-1) | (time >= encoded.lengths[:, None])

@@ -67,7 +67,9 @@ class LiveStream:
     shown: str = ""
 
     def push(self, samples: torch.Tensor, last: bool) -> None:
-        """Take more samples, (samples,) float32 on the CPU."""
+        """Take more samples, (samples,) float32 on the CPU; what comes behind the last ones is left alone."""
+        if self.ended:
+            return
         if len(samples):
             self.pieces.append(samples)
             self.pushed_samples += len(samples)

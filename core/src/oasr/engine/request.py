@@ -208,7 +208,11 @@ class Request:
 
     def _behind_the_first(self, prompt: str | None = None, prefix: str | None = None) -> DecodingOptions:
         """Options of a window behind the first, which has a prompt and a prefix only if they are left from before."""
-        return replace(self.options, prompt=self.options.prompt if self.options.carry_prompt else prompt, prefix=prefix)
+        options = self.options
+        prompt = options.prompt if options.carry_prompt else prompt
+        if (prompt, prefix) == (options.prompt, options.prefix):
+            return options
+        return replace(options, prompt=prompt, prefix=prefix)
 
     def _go_on(self, window: Window, resume: float, context: tuple[int, ...], options: DecodingOptions) -> None:
         shortest = SHORTEST_SECONDS * self.facts.sample_rate
@@ -298,8 +302,6 @@ def new_request(
     `frames` says how many feature frames so many samples cost, `margin` how many samples around a window its features
     depend on. Raises what is wrong with the start.
     """
-    if options.timestamps is None:
-        options = replace(options, timestamps=facts.timestamps)
     language = options.language or (facts.languages[0] if len(facts.languages) == 1 else None)
     rate, longest = facts.sample_rate, facts.max_input_samples
     ahead: Backlog | None = None

@@ -9,7 +9,7 @@ import torch
 from oasr.engine.decoding import DecodeBatch, Reading
 from oasr.engine.encoding import AudioEncoder
 from oasr.engine.window import Decoded, Window, as_error
-from oasr.errors import OasrError
+from oasr.errors import OasrError, RequestError
 from oasr.interfaces.architecture import EncoderOutput
 from oasr.interfaces.decoder import Breadth, LabelSynchronousDecoder
 from oasr.interfaces.heads import AutoregressiveHead, SpokenSegment, WindowReading
@@ -67,6 +67,10 @@ class Runner:
 
     def check(self, options: DecodingOptions) -> None:
         """Raise `RequestError` for what the model or the search cannot honour."""
+        facts = self.model.facts
+        for option, offered in (("timestamps", facts.timestamps), ("word_timestamps", facts.word_timestamps)):
+            if getattr(options, option) and not offered:
+                raise RequestError(f"this model cannot honour {option}; leave it unset")
         self._head.check(options)
         self._decoder.check(options)
         if options.prompt or options.prefix or options.hotwords:  # which have to fit
@@ -97,7 +101,12 @@ class Runner:
                 failed[window] = as_error(error)
         with self._encoder.on_device():
             for breadth, group in alike.items():
-                started += self._start_alike(self._batch(breadth), group, failed)
+                try:
+                    batch = self._batch(breadth)
+                except Exception as error:  # no memory for so many hypotheses
+                    failed.update((window, as_error(error)) for window in group)
+                    continue
+                started += self._start_alike(batch, group, failed)
         return started, failed
 
     def _batch(self, breadth: Breadth) -> DecodeBatch:
@@ -131,6 +140,7 @@ class Runner:
         with self._encoder.on_device():
             return [done for batch in self._batches.values() if batch.readings for done in batch.advance()]
 
+    @torch.inference_mode()
     def drop(self, window: Window) -> None:
         """Forget a window that is being decoded."""
         for batch in self._batches.values():

@@ -4,6 +4,8 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from oasr.engine.batch import transcript_of
+from oasr.errors import RequestError
 from oasr.types import Outcome, StreamEvent, Transcript
 
 if TYPE_CHECKING:
@@ -47,12 +49,11 @@ class Session:
     def cancel(self) -> None:
         """Give the stream up."""
         self._engine.abort(self.id)
+        self._engine.settle(self.id)  # which makes room at once
 
     @property
     def transcript(self) -> Transcript:
-        """All that was said, of a finished session. Raises what the stream failed of."""
-        outcome = self._outcome.result(timeout=0)
-        if outcome.error is not None:
-            raise outcome.error
-        assert outcome.transcript is not None
-        return outcome.transcript
+        """All that was said. Raises what the stream failed of, and `RequestError` before its end."""
+        if not self._outcome.done():
+            raise RequestError("The session has not ended: call finish() before transcript")
+        return transcript_of(self._outcome.result())

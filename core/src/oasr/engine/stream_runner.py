@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from traceback import clear_frames
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from oasr.cache.paged import BLOCK_TOKENS, Lease, PagedCache, blocks_for
 from oasr.cache.slots import SlotCache
 from oasr.engine.encoding import exact_convolutions
-from oasr.engine.frames import FrameRunner
+from oasr.engine.frames import FrameRunner, finite_rows
 from oasr.engine.live import LiveStream
 from oasr.engine.window import as_error
 from oasr.errors import DeviceError, ModelError, NonFiniteError, OasrError
@@ -25,7 +26,8 @@ _PAGED_STREAMS = 2  # streams of the longest kind that the pool for growing keys
 class StreamRunner:
     """The streams of one chunk size and left context.
 
-    A failure belongs to one stream: a batch that fails is split until the stream at fault is alone.
+    What fails in features or encoder is tried again stream by stream; where a search or a rescorer fails, all streams
+    it was reading fail.
     """
 
     def __init__(
@@ -50,10 +52,11 @@ class StreamRunner:
     def open(self, key: int, options: DecodingOptions, live: LiveOptions) -> LiveStream | None:
         """A new stream; None without room. Raises what the search raises."""
         search = self._decoder.start(self._head, options, self._tokenizer)
+        frontend = self._encoder.frontend.stream()
         slot = self._slots.acquire()
         if slot is None:
             return None
-        facts, frontend = self._encoder.model.facts, self._encoder.frontend.stream()
+        facts = self._encoder.model.facts
         stream = LiveStream(key, options, live, facts, self._streaming.shape, self._tokenizer, slot, frontend, search)
         self._forget(stream)
         self.streams.append(stream)
@@ -95,11 +98,13 @@ class StreamRunner:
         return done
 
     def _extract(self, streams: Sequence[LiveStream]) -> None:
-        states = [stream.frontend for stream in streams]
+        states = [copy(stream.frontend) for stream in streams]  # what fails is done again, one by one
         samples = [stream.pushed() for stream in streams]
         last = [stream.ended for stream in streams]
-        for stream, frames in zip(streams, self._encoder.frontend.advance(states, samples, last), strict=True):
-            stream.add_features(frames)
+        frames = self._encoder.frontend.advance(states, samples, last)
+        for stream, state, each in zip(streams, states, frames, strict=True):
+            stream.frontend = state
+            stream.add_features(each)
 
     def _encode(self, streams: Sequence[LiveStream]) -> dict[LiveStream, torch.Tensor]:
         """Encoder frames (time, feature) of each stream's next window. Nothing has changed when it fails."""
@@ -111,23 +116,23 @@ class StreamRunner:
         lengths = torch.tensor([len(window) for window in windows], device=frames.device)
         view = self._view(streams)
         encoded = self._streaming.encode_chunk(FeatureBatch(frames, lengths), view)
+        counts = encoded.lengths.tolist()  # waits for the device: what fails there fails before anything changes
         view.commit()
         for stream in streams:
             stream.leave_window()
-        return {
-            stream: row[:length]
-            for stream, row, length in zip(streams, encoded.frames, encoded.lengths.tolist(), strict=True)
-        }
+        return {stream: row[:count] for stream, row, count in zip(streams, encoded.frames, counts, strict=True)}
 
     def _search(self, encoded: dict[LiveStream, torch.Tensor], failed: dict[LiveStream, OasrError]) -> None:
         """Let the search read what was encoded, and end the segments after which somebody paused."""
         if not encoded:
             return
-        sound = torch.stack([frames.isfinite().all() for frames in encoded.values()]).tolist()
-        for stream, finite in zip(list(encoded), sound, strict=True):
+        for stream, finite in zip(list(encoded), finite_rows(_batch(list(encoded.values()))), strict=True):
             if not finite:
                 del encoded[stream]
-                failed[stream] = NonFiniteError("the model computed NaN or infinity in this stream")
+                dtype = self._encoder.model.dtype
+                failed[stream] = NonFiniteError(f"{stream.source}: the model computed NaN or infinity in {dtype}")
+        if not encoded:
+            return
         streams = list(encoded)
         try:
             self._decoder.advance(self._head, _batch(list(encoded.values())), [stream.search for stream in streams])
@@ -136,22 +141,30 @@ class StreamRunner:
             return
         paused = []
         for stream in streams:
+            try:
+                spellings = self._decoder.spellings(stream.search)
+                stream.hear(spellings, len(encoded[stream]))
+                if stream.has_paused(spellings[0]):
+                    paused.append(stream)
+            except Exception as error:
+                failed[stream] = as_error(error)
+                continue
             if self._rescorer is not None:
                 stream.kept.append(encoded[stream])
-            spellings = self._decoder.spellings(stream.search)
-            stream.hear(spellings, len(encoded[stream]))
-            if stream.has_paused(spellings[0]):
-                paused.append(stream)
         self._end_segments(paused, failed)
 
     def _view(self, streams: Sequence[LiveStream]) -> "_SlotView":
         if self._paged is not None:
             for stream in streams:
                 missing = blocks_for(stream.age + self._streaming.shape.frames) - len(stream.lease.blocks)
-                more = self._paged.reserve(max(0, missing) * BLOCK_TOKENS)
+                if missing <= 0:
+                    continue
+                more = self._paged.reserve(missing * BLOCK_TOKENS)
                 if more is None:
                     raise DeviceError("the caches have no room for more of this stream; limit its left context")
                 stream.lease = Lease((*stream.lease.blocks, *more.blocks))
+                # Places not filled yet are read with weight zero, and may hold what another stream left.
+                self._paged.clear(torch.tensor(more.blocks, dtype=torch.int64, device=self._encoder.model.device))
         return _SlotView(self._slots, self._paged, streams, self._encoder.model.device)
 
     def _end_segments(self, streams: Sequence[LiveStream], failed: dict[LiveStream, OasrError]) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,21 +32,27 @@ class Streams:
         self._runners: dict[tuple[int, int | None], StreamRunner] = {}
         self._homes: dict[int, tuple[StreamRunner, LiveStream]] = {}
         self._fed: deque[tuple[int, torch.Tensor, bool]] = deque()
-        self._events: dict[int, list[StreamEvent]] = {}
-        """Not handed out yet."""
+        self._ended_events: dict[int, list[StreamEvent]] = {}
+        """Of streams that have ended, not handed out yet."""
 
     def open(self, options: DecodingOptions, live: LiveOptions) -> LiveStream:
         """A new stream. Raises `RequestError` for what the model cannot do, or when there is no room."""
         facts = self._facts.streaming
         if facts is None:
-            raise RequestError("This model cannot read live audio: it hears the end before it reads the start")
+            raise RequestError(
+                "This model cannot read live audio, only whole recordings: take one that was trained to stream"
+            )
         shape = self._chunk(facts, live), self._left_context(facts, live)
         runner = self._runners.get(shape)
         if runner is None:
+            # Each holds the states of all its streams: those that nobody uses make room.
+            self._runners = {each: kept for each, kept in self._runners.items() if kept.streams}
             runner = self._runners[shape] = self._make_runner(*shape)
         stream = runner.open(new_id(), options, live)
         if stream is None:
-            raise RequestError(f"There is no room for another live stream: all {len(runner.streams)} are in use")
+            raise RequestError(
+                f"There is no room for another live stream: {len(runner.streams)} are open; raise streaming.max_streams"
+            )
         self._homes[stream.id] = (runner, stream)
         return stream
 
@@ -60,25 +66,34 @@ class Streams:
 
     def events(self, stream_id: int) -> list[StreamEvent]:
         """What is new in a stream since the last call."""
-        return self._events.pop(stream_id, [])
+        stream = self.find(stream_id)
+        if stream is None:
+            return self._ended_events.pop(stream_id, [])
+        found, stream.events = stream.events, []
+        return found
 
     def close(self, stream_id: int) -> LiveStream | None:
         """Take a stream out and return it; None when there is none of this id."""
         runner, stream = self._homes.pop(stream_id, (None, None))
         if runner is not None and stream is not None:
             runner.close(stream)
-            self._collect(stream)
         return stream
+
+    def shut(self) -> list[LiveStream]:
+        """Take all streams out and let go of what computes them; returns those that were open."""
+        left = [stream for _, stream in self._homes.values()]
+        self._homes.clear()
+        self._runners = {}
+        self._ended_events.clear()
+        self._fed.clear()
+        return left
 
     def __len__(self) -> int:
         return len(self._homes)
 
-    def __iter__(self) -> Iterator[LiveStream]:
-        return iter([stream for _, stream in self._homes.values()])
-
     @property
     def busy(self) -> bool:
-        return bool(self._fed) or any(runner.busy for runner in self._runners.values())
+        return bool(self._fed) or any(runner.busy for runner in list(self._runners.values()))
 
     @property
     def lag(self) -> float:
@@ -93,16 +108,10 @@ class Streams:
             if fed is not None:
                 fed.push(samples, last)
         done = [each for runner in self._runners.values() if runner.busy for each in runner.advance()]
-        for stream in self:
-            self._collect(stream)
         for stream, _ in done:
             del self._homes[stream.id]
+            self._ended_events[stream.id] = stream.events
         return done
-
-    def _collect(self, stream: LiveStream) -> None:
-        if stream.events:
-            self._events.setdefault(stream.id, []).extend(stream.events)
-            stream.events = []
 
     def _chunk(self, facts: StreamingFacts, live: LiveOptions) -> int:
         if live.chunk is None:
@@ -132,8 +141,8 @@ class Streams:
 def as_samples(samples: Any) -> torch.Tensor:
     """Samples of a live stream, (samples,) float32 on the CPU. Raises `RequestError` for what are none."""
     try:
-        array = np.asarray(samples.cpu() if isinstance(samples, torch.Tensor) else samples)
-    except (TypeError, ValueError) as error:
+        array = np.asarray(samples.detach().cpu() if isinstance(samples, torch.Tensor) else samples)
+    except (TypeError, ValueError, NotImplementedError) as error:
         raise RequestError(f"samples of a stream are an array of floats, not {type(samples).__name__}") from error
     if array.ndim != 1 or (len(array) and array.dtype.kind != "f"):
         raise RequestError(

@@ -15,6 +15,7 @@ from oasr.detectors.pieces import PieceStream
 from oasr.errors import AudioError, OasrError
 from oasr.interfaces.detector import Span, SpeechDetector
 
+_NOTHING = torch.empty(0)
 SHORTEST_SECONDS = 0.1  # of a rest of audio after the last window; models invent words in less
 
 
@@ -54,12 +55,14 @@ class Backlog:
         """Samples that are held; fewer when the audio ends before `end`."""
         parts = []
         at = self.start
-        for block in self._blocks:
-            part = block[max(start - at, 0) : max(end - at, 0)]
-            if len(part):
-                parts.append(part)
-            at += len(block)
-        return parts[0] if len(parts) == 1 else torch.cat([torch.empty(0), *parts])
+        for block in self._blocks if end > start else ():
+            size = block.shape[0]
+            if at < end and at + size > start:
+                parts.append(block[max(start - at, 0) : end - at])
+            at += size
+        if not parts:
+            return _NOTHING
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 class Cutter(ABC):

@@ -42,10 +42,10 @@ class ModelFacts:
     timestamps: bool = False
     """Whether the model can say when each segment begins and ends."""
     word_timestamps: bool = False
-    """Whether the head tells when each word was said."""
+    """Whether the head tells when each word was said; a search that reads frames in order knows without."""
     excerpts: Literal["never", "long", "always"] = "never"
-    """When times are asked for, whether windows have the features they have in the whole input, not those of an input by
-    itself. `long`: an input that fits a window is filled up with silence first."""
+    """Whether windows have the features they have in the whole input, when times are asked for, and not those of an
+    input by itself. `long`: an input that fits a window is filled up with silence first."""
     streaming: StreamingFacts | None = None
     """What chunks live audio may be read in; None when the model needs to hear the end before it reads the start."""
 

@@ -79,6 +79,7 @@ class Frontend(nn.Module, ABC):
     ) -> list[torch.Tensor]:
         """Take more samples (samples,) of each stream, any number of them; `last` says which waveforms end there.
 
-        Return the frames (time, feature) that can be computed by now, of each, all computed as one batch.
+        Return the frames (time, feature) that can be computed by now, of each, all computed as one batch. Replace what
+        a state holds and never write into it: a call that fails is repeated from shallow copies made before.
         """
         raise NotImplementedError

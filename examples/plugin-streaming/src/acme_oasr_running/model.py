@@ -3,7 +3,7 @@
 import torch
 
 from acme_oasr_running.config import RunningConfig
-from oasr.errors import CheckpointError
+from oasr.errors import CheckpointError, RequestError
 from oasr.interfaces.architecture import Architecture, EncoderOutput, ModelFacts, WeightRules
 from oasr.interfaces.format import Checkpoint
 from oasr.interfaces.frontend import FeatureBatch
@@ -48,6 +48,8 @@ class Running(Architecture):
         raise CheckpointError(f"this architecture is stored under its own names only, not those of {naming}")
 
     def head(self, name: str) -> "RunningHead":
+        if name != "ctc":
+            raise RequestError(f'This network offers the head "ctc", not "{name}"')
         return RunningHead(self)
 
     def streaming(self, chunk: int, left_context: int | None) -> "RunningStream":
