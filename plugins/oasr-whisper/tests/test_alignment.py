@@ -245,7 +245,7 @@ def align_case(
     runner = oracle.engine._runner
     control = runner.model.config.tokens
     with torch.inference_mode():
-        encoded = runner.encode([samples]).frames.to(dtype)
+        encoded = runner._encoder.encode([samples]).frames.to(dtype)
     model = deepcopy(runner.model).to(dtype)
     [alignment] = align(model, encoded, [tokens], [[control.start, control.no_timestamps]], [frames])
     return alignment
