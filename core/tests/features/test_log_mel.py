@@ -7,6 +7,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from oasr.features.config import LogMelConfig
 from oasr.features.log_mel import LogMel
+from oasr.interfaces.frontend import Excerpts
 
 RATE, FFT, HOP = 16_000, 400, 160
 LENGTHS = [0, 1, 8, 144, 159, 160, 399, 400, 401, 5000, 16_000]
@@ -92,3 +93,56 @@ def test_silence_is_the_floor_everywhere() -> None:
     frontend = LogMel(LogMelConfig(window_seconds=1.0))
     frames = frontend.extract(torch.zeros(1, 16_000), torch.tensor([16_000])).frames
     assert frames.eq(-1.5).all()
+
+
+WHOLE = 32_100
+"""Samples of an input of two windows of a second and a bit."""
+
+
+def excerpt(
+    frontend: LogMel, audio: torch.Tensor, start: int, known: int, loudest: float
+) -> tuple[torch.Tensor, float]:
+    """Features of the window of `audio` that begins at `start`, and what was loudest with it."""
+    margin = frontend.margin_samples
+    around = torch.nn.functional.pad(audio, (margin, margin + RATE))[start : start + RATE + 2 * margin]
+    features, heard = frontend.extract_excerpts(
+        Excerpts(around[None], torch.tensor([known]), torch.tensor([start == 0]), torch.tensor([loudest]))
+    )
+    return features.frames[0], float(heard[0])
+
+
+@pytest.mark.parametrize("start", [0, 1600, 8000, 15_840, 16_000])
+def test_windows_are_parts_of_the_features_of_the_whole(start: int) -> None:
+    audio = noise(WHOLE)
+    audio[20_000:28_000] *= 1e-5  # silence that only what is loudest elsewhere tells from speech
+    whole = LogMel(LogMelConfig(window_seconds=3.0))
+    expected = whole.extract(audio[None], torch.tensor([WHOLE])).frames[0]
+    frontend = LogMel(LogMelConfig(window_seconds=1.0))
+    frames, _ = excerpt(frontend, audio, start, RATE, float(frontend.loudest(audio)))
+    torch.testing.assert_close(frames, expected[start // HOP : start // HOP + 100], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("samples", LENGTHS)
+def test_behind_the_input_features_are_zeros(samples: int) -> None:
+    frontend = LogMel(LogMelConfig(window_seconds=1.0))
+    frames, _ = excerpt(frontend, noise(samples), 0, samples, -torch.inf)
+    assert frames.isfinite().all()
+    assert frames[samples // HOP :].eq(0).all()
+    assert frames[: samples // HOP].ne(0).any(dim=1).all()
+
+
+def test_silence_that_belongs_to_the_input_is_none_of_these() -> None:
+    frontend = LogMel(LogMelConfig(window_seconds=1.0))
+    frames, _ = excerpt(frontend, noise(5000), 0, RATE, -torch.inf)
+    expected = frontend.extract(noise(5000)[None], torch.tensor([5000])).frames[0]
+    torch.testing.assert_close(frames, expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("samples", [RATE, RATE + 1, WHOLE])
+def test_the_loudest_of_an_input_is_that_of_its_windows(samples: int) -> None:
+    frontend = LogMel(LogMelConfig(window_seconds=1.0))
+    audio = noise(samples)
+    heard = -torch.inf
+    for start in range(0, samples, RATE):
+        _, heard = excerpt(frontend, audio, start, RATE, heard)
+    assert float(frontend.loudest(audio)) == pytest.approx(heard, abs=1e-5)

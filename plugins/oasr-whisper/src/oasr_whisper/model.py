@@ -4,7 +4,6 @@ The shapes follow openai/whisper, model.py. Query, key and value are one matrix,
 cross-attention; keys have no bias in the original, here it is zero.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -251,7 +250,7 @@ class WhisperHead(AutoregressiveHead):
     ) -> list[list[Word]]:
         text = [token for segment in segments for token in segment.tokens]
         prompt = self._writer.control(replace(options, timestamps=False), language)
-        frames = math.ceil(seconds * _SAMPLE_RATE / _HOP_SAMPLES)
+        frames = round(seconds * _SAMPLE_RATE) // _HOP_SAMPLES  # whole ones, as in openai/whisper
         [alignment] = align(self._model, encoded[None], [text], [prompt], [frames])
         spans = [
             Span(each.start, each.end, len(each.tokens), tuple(split_words(each.tokens, tokenizer, language)))
