@@ -45,7 +45,7 @@ def test_init_comments_every_key(oasr):
     _, text, _ = oasr("init")
     lines = text.splitlines()
     keys = [number for number, line in enumerate(lines) if re.match(r"(# )?\w+ = ", line)]
-    assert len(keys) == 11  # 5 at the top, 2 of batching, 1 of detector, 3 of audio
+    assert len(keys) == 12  # 5 at the top, 2 of batching, 1 of detector, 3 of audio, 1 of streaming
     for number in keys:
         assert re.match(r"# \w+[^=]*$", lines[number - 1])
 

@@ -35,6 +35,7 @@ def test_precedence_with_provenance(write):
         "audio.workers": "--set",
         "audio.max_bytes": str(file),
         "audio.max_seconds": "checkpoint",
+        "streaming.max_streams": "component default",
     }
 
 

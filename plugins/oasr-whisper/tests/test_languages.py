@@ -66,7 +66,7 @@ def test_french_is_read_as_french_whether_or_not_that_is_said(
     assert main(["transcribe", clip, "--model", str(base), "--format", "json", *spelling]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["task"], found["language"]) == ("transcribe", "fr")
-    assert found["text"].startswith("Un")
+    assert found["text"].startswith(("Un", "1, 2"))
 
 
 def test_french_is_translated(base: Path, shared: Callable[[str], Path], capsys: pytest.CaptureFixture[str]) -> None:
