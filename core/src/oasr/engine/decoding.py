@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf, isnan
 from operator import itemgetter
-from traceback import clear_frames
 from typing import Any
 
 import torch
@@ -14,6 +13,7 @@ from oasr.cache.paged import BLOCK_TOKENS, Lease, PagedCache, blocks_for
 from oasr.cache.slots import SlotCache
 from oasr.cache.view import RowsView
 from oasr.engine.graphs import StepGraphs
+from oasr.engine.isolation import isolate
 from oasr.engine.rows import FinishedBeams, RowState
 from oasr.engine.window import Decoded, Hypothesis, Window, as_error
 from oasr.errors import OasrError
@@ -65,7 +65,6 @@ class DecodeBatch:
         self.readings: list[Reading] = []
         self._head = head
         self._decoder = decoder
-        self._breadth = breadth
         self._width = breadth.rows
         self._device = device
         rows = windows * breadth.rows
@@ -275,25 +274,7 @@ class DecodeBatch:
 
         These are taken out and returned with the reason.
         """
-        failed: list[tuple[Reading, OasrError]] = []
-
-        def attempt(start: int, stop: int) -> None:
-            if start == stop:
-                return
-            try:
-                compute(start, stop)
-                return
-            except Exception as error:
-                clear_frames(error.__traceback__)  # they hold the memory that the halves will need
-                if stop - start == 1:
-                    failed.append((self.readings[start], as_error(error)))
-                    return
-                _logger.debug("a decode step of %d windows failed (%s); splitting it", stop - start, error)
-            middle = (start + stop) // 2
-            attempt(start, middle)
-            attempt(middle, stop)
-
-        attempt(0, len(self.readings))
+        failed = isolate(self.readings, lambda readings: compute(readings[0].slot, readings[-1].slot + 1))
         if failed:
             self.remove(*(reading for reading, _ in failed))
         return [(reading.window, error) for reading, error in failed]

@@ -1,13 +1,12 @@
 """Computes windows by a search that reads encoder frames in order: all of a window at once."""
 
-import logging
 from collections.abc import Sequence
-from traceback import clear_frames
 
 import torch
 
 from oasr.engine.encoding import AudioEncoder
-from oasr.engine.window import Decoded, Hypothesis, Window, as_error
+from oasr.engine.isolation import isolate
+from oasr.engine.window import Decoded, Hypothesis, Window
 from oasr.engine.words import spelled_words
 from oasr.errors import OasrError, RequestError
 from oasr.interfaces.architecture import EncoderOutput
@@ -15,8 +14,6 @@ from oasr.interfaces.decoder import FrameSynchronousDecoder, Rescorer, Spelling
 from oasr.interfaces.heads import SpokenSegment, WindowReading
 from oasr.interfaces.tokenizer import Tokenizer
 from oasr.types import DecodingOptions, Word
-
-_logger = logging.getLogger(__name__)
 
 
 class FrameRunner:
@@ -67,9 +64,8 @@ class FrameRunner:
     @torch.inference_mode()
     def start(self, windows: Sequence[Window]) -> tuple[list[Window], dict[Window, OasrError]]:
         """Read windows; `advance` hands out what was read. Returns those that were read and those that failed."""
-        failed: dict[Window, OasrError] = {}
         with self.encoder.on_device():
-            self._read(windows, failed)
+            failed = dict(isolate(windows, self._read))
         return [window for window in windows if window not in failed], failed
 
     def advance(self) -> list[tuple[Window, Decoded | OasrError]]:
@@ -99,21 +95,8 @@ class FrameRunner:
         seconds = len(window.samples) / facts.sample_rate
         return [spelled_words(decoded.hypotheses[0], self.tokenizer, facts.frame_shift, seconds)]
 
-    def _read(self, windows: Sequence[Window], failed: dict[Window, OasrError]) -> None:
-        if not windows:
-            return
-        try:
-            self._done += zip(windows, self._read_batch(windows), strict=True)
-            return
-        except Exception as error:
-            clear_frames(error.__traceback__)  # they hold the memory that the halves will need
-            if len(windows) == 1:
-                failed[windows[0]] = as_error(error)
-                return
-            _logger.debug("a batch of %d windows failed (%s); splitting it", len(windows), error)
-        half = len(windows) // 2
-        self._read(windows[:half], failed)
-        self._read(windows[half:], failed)
+    def _read(self, windows: Sequence[Window]) -> None:
+        self._done += zip(windows, self._read_batch(windows), strict=True)
 
     def _read_batch(self, windows: Sequence[Window]) -> list[Decoded]:
         encoded = self.encoder.encode([window.samples for window in windows])

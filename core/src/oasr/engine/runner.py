@@ -1,13 +1,12 @@
 """Computes what the scheduler planned: encoding, languages, prompts, and then the rows as one batch."""
 
-import logging
 from collections.abc import Sequence
-from traceback import clear_frames
 
 import torch
 
 from oasr.engine.decoding import DecodeBatch, Reading
 from oasr.engine.encoding import AudioEncoder
+from oasr.engine.isolation import isolate
 from oasr.engine.window import Decoded, Window, as_error
 from oasr.errors import OasrError, RequestError
 from oasr.interfaces.architecture import EncoderOutput
@@ -15,8 +14,6 @@ from oasr.interfaces.decoder import Breadth, LabelSynchronousDecoder
 from oasr.interfaces.heads import AutoregressiveHead, SpokenSegment, WindowReading
 from oasr.interfaces.tokenizer import Tokenizer
 from oasr.types import DecodingOptions, Word
-
-_logger = logging.getLogger(__name__)
 
 
 class Runner:
@@ -151,24 +148,16 @@ class Runner:
                     return
 
     def _encode(self, batch: DecodeBatch, readings: Sequence[Reading], failed: dict[Window, OasrError]) -> None:
-        if not readings:
-            return
-        try:
-            self._encode_batch(batch, readings, failed)
-            return
-        except Exception as error:
-            clear_frames(error.__traceback__)  # they hold the memory that the halves will need
-            if len(readings) == 1:
-                failed[readings[0].window] = as_error(error)
-                batch.remove(readings[0])
-                return
-            _logger.debug("a batch of %d windows failed (%s); splitting it", len(readings), error)
-        left = [reading for reading in readings if reading in batch.readings]
-        for reading in left:
-            batch.release(reading)
-        half = len(left) // 2
-        self._encode(batch, left[:half], failed)
-        self._encode(batch, left[half:], failed)
+        def attempt(some: Sequence[Reading]) -> None:
+            left = [reading for reading in some if reading in batch.readings]
+            for reading in left:
+                batch.release(reading)  # what an attempt in company has reserved
+            if left:
+                self._encode_batch(batch, left, failed)
+
+        for reading, error in isolate(readings, attempt):
+            failed[reading.window] = error
+            batch.remove(reading)
 
     def _encode_batch(self, batch: DecodeBatch, readings: Sequence[Reading], failed: dict[Window, OasrError]) -> None:
         encoded = self._encoder.encode_windows([reading.window for reading in readings])

@@ -1,10 +1,8 @@
 """Computes live streams: all that have a window due ride in one batch, whatever their ages."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
-from traceback import clear_frames
-from typing import Any
 
 import torch
 
@@ -12,6 +10,7 @@ from oasr.cache.paged import BLOCK_TOKENS, Lease, PagedCache, blocks_for
 from oasr.cache.slots import SlotCache
 from oasr.engine.encoding import exact_convolutions
 from oasr.engine.frames import FrameRunner, finite_rows
+from oasr.engine.isolation import isolate
 from oasr.engine.live import LiveStream
 from oasr.engine.window import as_error
 from oasr.errors import DeviceError, ModelError, NonFiniteError, OasrError
@@ -26,8 +25,8 @@ _PAGED_STREAMS = 2  # streams of the longest kind that the pool for growing keys
 class StreamRunner:
     """The streams of one chunk size and left context.
 
-    What fails in features or encoder is tried again stream by stream; where a search or a rescorer fails, all streams
-    it was reading fail.
+    What fails in features or encoder is split until the stream at fault is alone; where a search or a rescorer fails,
+    all streams it was reading fail.
     """
 
     def __init__(
@@ -83,12 +82,11 @@ class StreamRunner:
     @torch.inference_mode()
     def advance(self) -> list[tuple[LiveStream, OasrError | None]]:
         """Read the next window of every stream that has one; returns the streams that ended, with the reason if any."""
-        failed: dict[LiveStream, OasrError] = {}
         encoded: dict[LiveStream, torch.Tensor] = {}
         with self._encoder.on_device(), exact_convolutions():
-            _split([each for each in self.streams if each.wants_features], self._extract, failed)
+            failed = dict(isolate([each for each in self.streams if each.wants_features], self._extract))
             due = [each for each in self.streams if each.has_window and each not in failed]
-            _split(due, lambda streams: encoded.update(self._encode(streams)), failed)
+            failed.update(isolate(due, lambda streams: encoded.update(self._encode(streams))))
             self._search(encoded, failed)
             ended = [stream for stream in self.streams if stream.complete and stream not in failed]
             self._end_segments([stream for stream in ended if stream.age], failed)
@@ -98,7 +96,7 @@ class StreamRunner:
         return done
 
     def _extract(self, streams: Sequence[LiveStream]) -> None:
-        states = [copy(stream.frontend) for stream in streams]  # what fails is done again, one by one
+        states = [copy(stream.frontend) for stream in streams]  # what fails is done again, in halves
         samples = [stream.pushed() for stream in streams]
         last = [stream.ended for stream in streams]
         frames = self._encoder.frontend.advance(states, samples, last)
@@ -239,21 +237,3 @@ def _batch(rows: Sequence[torch.Tensor]) -> EncoderOutput:
     """Encoder frames (time, feature) of some streams as a batch."""
     lengths = torch.tensor([len(row) for row in rows], device=rows[0].device)
     return EncoderOutput(torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True), lengths)
-
-
-def _split(
-    streams: Sequence[LiveStream], compute: Callable[[Sequence[Any]], None], failed: dict[LiveStream, OasrError]
-) -> None:
-    """Compute streams as one batch; what fails is found by taking them one by one."""
-    if not streams:
-        return
-    try:
-        compute(streams)
-        return
-    except Exception as error:
-        clear_frames(error.__traceback__)
-        if len(streams) == 1:
-            failed[streams[0]] = as_error(error)
-            return
-    for stream in streams:
-        _split([stream], compute, failed)
