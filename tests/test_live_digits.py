@@ -159,3 +159,22 @@ def test_noise_alone_is_no_segment(engine: ASREngine) -> None:
     noise = 1e-3 * torch.randn(10 * RATE, generator=torch.Generator().manual_seed(1))
     transcript, events = hear(engine, noise)
     assert (transcript.text, transcript.segments, events) == ("", (), [])
+
+
+def test_what_is_said_over_and_over_is_read_once_and_kept(
+    engine: ASREngine, clips: list[Clip], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a model that writes its text can lose the thread; a search over frames finds the same at any temperature."""
+    start, read = engine._runner.start, []
+
+    def observed(windows: list) -> object:
+        read.extend(windows)
+        return start(windows)
+
+    monkeypatch.setattr(engine._runner, "start", observed)
+    clip = clips[0]
+    result = engine.transcribe(Audio(torch.cat((clip.samples, torch.zeros(RATE // 2))).repeat(6), RATE, "again"))
+    assert result.text.lower() == " ".join([clip.text] * 6)
+    assert len(read) == 1
+    assert result.notes == ()
+    assert [segment.temperature for segment in result.segments] == [0.0]

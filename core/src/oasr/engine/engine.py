@@ -251,9 +251,7 @@ class ASREngine:
     def _request(self, source: Source | Audio, options: DecodingOptions) -> Request:
         """A request for an input, opened and decoded as far as its first windows."""
         stream = open_source(source, self.facts.sample_rate, self._limits)
-        return new_request(
-            stream, options, self.facts, self._runner.frames, self._runner.margin_samples, self._parts.detector
-        )
+        return new_request(stream, options, self._runner, self._parts.detector)
 
     def _open(self, options: DecodingOptions | None, live: LiveOptions | None, waiter: "Future[Outcome] | None") -> int:
         options, live = self._checked(options or DecodingOptions()), live or LiveOptions()
@@ -372,7 +370,7 @@ class ASREngine:
         del self._owners[window.key]
         try:
             request.named(window)
-            request.accept(window, result, self._parts.tokenizer, self._runner)
+            request.accept(window, result, self._parts.tokenizer)
         except Exception as error:
             self._fail(request, as_error(error))
             return

@@ -24,6 +24,7 @@ class FrameRunner:
 
     detects_language = False
     margin_samples = 0
+    writes = False
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from itertools import count, starmap
@@ -59,10 +59,7 @@ class Request:
     id: int
     supply: Supply
     options: DecodingOptions
-    facts: ModelFacts
-    frames: Callable[[int], int]
-    margin: int
-    """Samples around a window that its features depend on."""
+    runner: Runner | FrameRunner
     language: str | None
     ahead: Backlog | None
     """Of a single piece: what has been decoded from the window that is being read on. None where pieces are many."""
@@ -87,6 +84,10 @@ class Request:
     @property
     def source(self) -> str:
         return self.supply.source
+
+    @property
+    def facts(self) -> ModelFacts:
+        return self.runner.model.facts
 
     @property
     def ended(self) -> bool:
@@ -130,13 +131,7 @@ class Request:
         if self.language is None and window.language is not None:
             self.language, self.language_probability = window.language, window.language_probability
 
-    def accept(
-        self,
-        window: Window,
-        decoded: Decoded,
-        tokenizer: Tokenizer,
-        runner: Runner | FrameRunner,
-    ) -> None:
+    def accept(self, window: Window, decoded: Decoded, tokenizer: Tokenizer) -> None:
         """Take what was read in a window, or have it read again at the next temperature; then go on behind it."""
         self.open.remove(window)
         self.notes += [note for note in decoded.notes if note not in self.notes]
@@ -146,17 +141,19 @@ class Request:
         improbable = decoded.avg_logprob < options.least_logprob
         nobody = decoded.silence is not None and decoded.silence > options.most_silence
         silent = nobody and (improbable or is_quiet(window.samples, self.facts.sample_rate))
-        hotter = [temperature for temperature in options.fallback if temperature > options.temperature]
-        if hotter and not silent and (improbable or repetition > options.most_compression):
+        repetitive = self.runner.writes and repetition > options.most_compression
+        steps = options.fallback if self.runner.writes else ()
+        hotter = [temperature for temperature in steps if temperature > options.temperature]
+        if hotter and not silent and (improbable or repetitive):
             again = replace(options, temperature=hotter[0])
             place = (window.start_samples, window.samples, window.context)
             self.waiting.insert(0, self._window(*place, again, window.excerpt))
             return
         rate = self.facts.sample_rate
         seconds = len(window.samples) / rate
-        reading = WindowReading((), seconds) if silent else runner.read(decoded, seconds)
+        reading = WindowReading((), seconds) if silent else self.runner.read(decoded, seconds)
         looped = None
-        if repetition > options.most_compression:
+        if repetitive:
             reading, looped = without_loop(reading)
         if looped is not None:
             at = window.start_samples / rate + looped
@@ -165,7 +162,7 @@ class Request:
         if options.n_best > 1 and reading.segments:
             self.n_best.append(self._alternatives(window, decoded, tokenizer))
         context: tuple[int, ...] = ()
-        timed = runner.words(window, decoded, reading.segments)
+        timed = self.runner.words(window, decoded, reading.segments)
         for spoken, words in zip(reading.segments, timed, strict=True):
             said = tokenizer.decode(spoken.tokens)
             if not said.strip() or spoken.start == spoken.end:
@@ -221,7 +218,7 @@ class Request:
             read_samples = len(window.samples)  # a window that starts where it did would never end
         start = window.start_samples + read_samples
         if self.ahead is not None:
-            self.ahead.drop(start - self.margin)
+            self.ahead.drop(start - self.runner.margin_samples)
             loudest = window.excerpt.loudest if window.excerpt else None
             is_after_whole = len(window.samples) == self.facts.max_input_samples
             self._go_to(Place(start, options, context, is_after_whole, loudest))
@@ -235,7 +232,7 @@ class Request:
             return
         longest = self.facts.max_input_samples
         rest = self.ahead.end - place.start
-        if rest < longest + self.margin and not self.ended:
+        if rest < longest + self.runner.margin_samples and not self.ended:
             return
         self.place = None
         if rest >= SHORTEST_SECONDS * self.facts.sample_rate or (rest and not place.start):
@@ -251,7 +248,8 @@ class Request:
         longest = self.facts.max_input_samples
         fits = self.ended and ahead.end <= longest
         known = (longest if self.facts.excerpts == "long" and fits else end) - place.start
-        before, after = ahead.between(place.start - self.margin, place.start), ahead.between(end, end + self.margin)
+        margin = self.runner.margin_samples
+        before, after = ahead.between(place.start - margin, place.start), ahead.between(end, end + margin)
         opening = None
         if place.start == 0 and ahead.end > end:
             opening = ahead.between(0, _OPENING_SECONDS * self.facts.sample_rate)
@@ -265,14 +263,15 @@ class Request:
         options: DecodingOptions,
         excerpt: Excerpt | None = None,
     ) -> Window:
-        frames = self.frames(len(samples))
+        frames = self.runner.frames(len(samples))
         return Window(next(_keys), start, samples, frames, options, self.language, context, excerpt=excerpt)
 
     def transcript(self) -> Transcript:
         """Join what was read."""
         ordered = sorted(self.segments, key=lambda each: (each[2].start, each[0]))
+        texts = [text for _, text, _ in ordered]
         return Transcript(
-            text=joined(text for _, text, _ in ordered),
+            text="".join(texts).strip() if self.runner.writes else joined(texts),
             segments=tuple(segment for _, _, segment in ordered),
             language=self.language,
             duration=self.supply.duration,
@@ -292,16 +291,14 @@ def new_id() -> int:
 def new_request(
     stream: AudioStream,
     options: DecodingOptions,
-    facts: ModelFacts,
-    frames: Callable[[int], int],
-    margin: int,
+    runner: Runner | FrameRunner,
     detector: SpeechDetector | None,
 ) -> Request:
     """A request for an input whose start has been decoded. All of it is taken for speech without a detector.
 
-    `frames` says how many feature frames so many samples cost, `margin` how many samples around a window its features
-    depend on. Raises what is wrong with the start.
+    Raises what is wrong with the start.
     """
+    facts = runner.model.facts
     language = options.language or (facts.languages[0] if len(facts.languages) == 1 else None)
     rate, longest = facts.sample_rate, facts.max_input_samples
     ahead: Backlog | None = None
@@ -314,7 +311,7 @@ def new_request(
         shortest = math.ceil(SHORTEST_SECONDS * rate)
         cutter = Consecutive(longest, shortest, lambda rest: stream.findings.note(_unread(rest / rate)))
     supply = Supply(stream, cutter, longest)
-    request = Request(new_id(), supply, options, facts, frames, margin, language, ahead)
+    request = Request(new_id(), supply, options, runner, language, ahead)
     request.place = Place(0, options)
     # A window to read, and another in the meantime; of excerpts as much as says how loud the input gets.
     listened = ahead is not None and options.timestamps and facts.excerpts != "never"

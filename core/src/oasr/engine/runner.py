@@ -22,6 +22,10 @@ class Runner:
     A failure belongs to one window: a batch that fails is split until the window at fault is alone.
     """
 
+    writes = True
+    """The model writes its text token by token: it sets the blanks itself, and may lose the thread, where drawing again
+    helps."""
+
     def __init__(
         self,
         encoder: AudioEncoder,
