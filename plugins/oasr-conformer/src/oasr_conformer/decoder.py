@@ -5,9 +5,9 @@ import math
 import torch
 from torch import nn
 
-from oasr.nn import Embedding, Linear, attention
+from oasr.nn import Embedding, Linear, SelfAttention, attention
 from oasr_conformer.config import DecoderConfig
-from oasr_conformer.layers import FeedForward, Residual, SelfAttention
+from oasr_conformer.layers import FeedForward, Residual
 from oasr_conformer.positions import sinusoids
 
 

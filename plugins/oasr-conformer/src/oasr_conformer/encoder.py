@@ -14,9 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from oasr.nn import Linear, attention
+from oasr.nn import Linear, SelfAttention, attention
 from oasr_conformer.config import ConformerConfig, ConvolutionConfig
-from oasr_conformer.layers import ACTIVATIONS, FeedForward, Residual, SelfAttention
+from oasr_conformer.layers import ACTIVATIONS, FeedForward, Residual
 from oasr_conformer.positions import sinusoids
 
 LOOK_AHEAD = {4: 6, 6: 10, 8: 14}

@@ -1,6 +1,6 @@
 """What the blocks of the encoder and of the decoders are made of."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import torch
 import torch.nn.functional as F
@@ -35,17 +35,3 @@ class FeedForward(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.down(self._activation(self.up(x)))
-
-
-class SelfAttention(nn.Module):
-    """The projections of multi-head self-attention; the caller attends."""
-
-    def __init__(self, width: int, heads: int):
-        super().__init__()
-        self.heads = heads
-        self.qkv = Linear(width, 3 * width)
-        self.out = Linear(width, width)
-
-    def project(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
-        """Query, keys and values, each (batch, time, heads, size)."""
-        return self.qkv(x).unflatten(-1, (3, self.heads, -1)).unbind(2)

@@ -25,7 +25,7 @@ from oasr.interfaces.format import Checkpoint
 from oasr.interfaces.frontend import FeatureBatch
 from oasr.interfaces.heads import AutoregressiveHead, Prompt, SpokenSegment, WindowReading
 from oasr.interfaces.tokenizer import Tokenizer
-from oasr.nn import Embedding, Linear, attention
+from oasr.nn import Embedding, Linear, SelfAttention, attention
 from oasr.types import DecodingOptions, Word
 from oasr_whisper.alignment import align
 from oasr_whisper.config import WhisperConfig, read_config
@@ -37,23 +37,6 @@ from oasr_whisper.words import Span, split_words, time_words
 _SAMPLE_RATE = 16_000
 _HOP_SAMPLES = 160
 _CONVOLUTION_STRIDE = 2
-
-
-class Attention(nn.Module):
-    """Multi-head self-attention; the caller brings keys and values, so it serves with and without a cache."""
-
-    def __init__(self, width: int, heads: int):
-        super().__init__()
-        self.heads = heads
-        self.qkv = Linear(width, 3 * width)
-        self.out = Linear(width, width)
-
-    def project(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
-        """Query, keys and values, each (batch, time, heads, size)."""
-        return self.qkv(x).unflatten(-1, (3, self.heads, -1)).unbind(2)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.out(attention(*self.project(x)))
 
 
 class CrossAttention(nn.Module):
@@ -82,7 +65,7 @@ class EncoderBlock(nn.Module):
     def __init__(self, width: int, heads: int, hidden: int):
         super().__init__()
         self.attention_norm = nn.LayerNorm(width)
-        self.attention = Attention(width, heads)
+        self.attention = SelfAttention(width, heads)
         self.mlp_norm = nn.LayerNorm(width)
         self.fc1 = Linear(width, hidden)
         self.fc2 = Linear(hidden, width)
@@ -97,7 +80,7 @@ class DecoderBlock(nn.Module):
         super().__init__()
         self.layer = layer
         self.attention_norm = nn.LayerNorm(width)
-        self.attention = Attention(width, heads)
+        self.attention = SelfAttention(width, heads)
         self.cross_norm = nn.LayerNorm(width)
         self.cross_attention = CrossAttention(width, heads)
         self.mlp_norm = nn.LayerNorm(width)
